@@ -19,6 +19,7 @@ from rarevote.decide import sampled
 from rarevote.decide.sampler import Drawn, VoteSampler
 from rarevote.kernels import plain
 from tests.browser import WITHOUT, started_browser
+from tests.study.rivals import WITHOUT as WITHOUT_RIVALS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -90,11 +91,17 @@ def sampled_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def few_sweeps() -> Iterator[None]:
+def quick_draws() -> Iterator[None]:
     """Few sweeps behind expectations and the ranking of an audit; what 400 give, ``benchmarks/`` measures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampled, "SWEEPS", 40)
         yield
+
+
+@pytest.fixture
+def all_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many sweeps as users get, where the numbers are those of a page."""
+    monkeypatch.setattr(sampled, "SWEEPS", 400)
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +144,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("skipped", [])
     if skipped := sum(WITHOUT in str(getattr(report, "longrepr", "")) for report in reports):
         terminalreporter.write_line(f"{skipped} tests in a browser were skipped: {WITHOUT}.")
+    if skipped := sum(WITHOUT_RIVALS in str(getattr(report, "longrepr", "")) for report in reports):
+        terminalreporter.write_line(f"{skipped} files of tests were skipped: {WITHOUT_RIVALS}.")
     if find_shared_folder() is None:
         terminalreporter.write_line("Tests on the real benchmark datasets were skipped: RAREVOTE_DATA is not set.")
 

@@ -15,6 +15,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from benchmarks import labels
 
 import rarevote as rv
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
@@ -132,6 +133,23 @@ def test_the_crowd_of_each_label(made: Made) -> None:
     assert repr(crowd).endswith("3 labels)")
 
 
+@pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet"])
+def test_a_converted_export_is_several_problems_again(ending: str, made: Made, tmp_path: Path) -> None:
+    """The task of its rows is the pair, which was read as an item, or pooled without a word."""
+    out = tmp_path / f"rows.{ending}"
+    rarevote("convert", made.export, "--multilabel", "--out", out)
+    for options in ({}, {"multilabel": True}):
+        crowd = rv.read(out, **options)  # type: ignore[arg-type]
+        assert crowd.choices == tuple(SHARES)
+        assert crowd.n_items == N_ITEMS
+        for name, part in crowd.by_label.items():
+            plain = rv.read(made.alone[name]).annotations
+            assert part.annotations.tasks.tolist() == plain.tasks.tolist()
+            assert part.annotations.label.tolist() == plain.label.tolist()
+    assert not rv.read(out, multilabel=False).choices
+    assert not rv.read(made.alone["dent"]).choices
+
+
 def test_items_that_a_list_names_have_every_label(made: Made, tmp_path: Path) -> None:
     wanted = [*made.items, *UNVOTED, "i95"]
     path = tmp_path / "all.txt"
@@ -178,6 +196,8 @@ def test_each_label_is_decided_as_alone(each: rv.ResultEach, alone: dict[str, rv
         assert np.array_equal(ours.probabilities.p, theirs.probabilities.p)
         assert ours.fitted.rare == theirs.fitted.rare
         assert ours.expect() == theirs.expect()
+    html = each._repr_html_()
+    assert all(f"{each.flagged(name)}" in html for name in SHARES)
     # The point of it: the labels have rare classes and shares of their own.
     assert [one.fitted.rare.name for one in each.values()] == ["yes", "yes", "no"]
 
@@ -358,12 +378,34 @@ def test_truth_scores_each_label(made: Made, each: rv.ResultEach, alone: dict[st
     assert "crack\n=====" in rarevote("score", tmp_path / "long.csv", "--truth", made.truth).stdout
 
 
+def test_truth_and_gold_as_a_sheet(made: Made, each: rv.ResultEach, tmp_path: Path) -> None:
+    """A row for each item and a column for each label, as --sheet-out writes them."""
+    sheet = tmp_path / "sheet.csv"
+    with sheet.open("w", newline="", encoding="utf-8") as handle:
+        cells = [[item, *("x" if made.true[name][item] else "0" for name in SHARES)] for item in made.items]
+        csv.writer(handle).writerows([["item", *SHARES], *cells])
+    assert each.score(sheet) == each.score(made.truth)
+    done = rarevote("aggregate", made.export, "--multilabel", "--truth", sheet, "--out", tmp_path / "r.csv", "--json")
+    assert json.loads(done.stdout)["dent"]["scores"]["recall"] == each.score(made.truth)["dent"]["recall"]
+    sheet.write_text("task,crack,dent\ni00,yes,\ni01,,no\n", encoding="utf-8")
+    gold = rv.fit_each(made.export, multilabel=True, gold=sheet)
+    assert [one.gold for one in gold.values()] == [{"i00": "yes"}, {"i01": "no"}, {}]
+    sheet.write_text("task,crack\ni00,perhaps\n", encoding="utf-8")
+    with pytest.raises(InputError, match="column 'crack' says 'perhaps': it must say yes or no"):
+        each.score(sheet)
+    sheet.write_text("task,scratch\ni00,yes\n", encoding="utf-8")
+    with pytest.raises(InputError, match="label"):
+        each.score(sheet)
+
+
 def test_a_recall_target_is_that_of_its_label(made: Made, each: rv.ResultEach, alone: dict[str, rv.Result]) -> None:
     aimed = each.fitted.decide(min_recall={"crack": 0.95})
     wanted = alone["crack"].fitted.decide(min_recall={"yes": 0.95})
     assert aimed["crack"].codes.tolist() == wanted.codes.tolist()
     assert aimed["crack"].target is not None
     assert aimed["dent"].codes.tolist() == each["dent"].codes.tolist()
+    done = rarevote("aggregate", made.export, "--multilabel", "--min-recall", "crack=0.95", "--out", "r.csv", "--json")
+    assert json.loads(done.stdout)["crack"]["classes"]["yes"]["tasks"] == aimed.flagged("crack")
     both = each.fitted.decide(min_recall={"yes": 0.9})
     assert all(one.target is not None for one in both.values())
     shares = each.fitted.decide(prevalence={"crack": 0.2})
@@ -457,3 +499,21 @@ def test_questions_are_problems_too(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("crowd", ["medical relations", "amazon reviews"])
+def test_real_crowds_of_two_labels(crowd: str, shared_folder: Path, tmp_path: Path) -> None:
+    """To the last bit what each label's own table gives, though they were asked of the same people."""
+    sets = labels.CROWDS[crowd]
+    with mock.patch.object(labels, "DATASETS", shared_folder / "datasets"):
+        export = labels.written(sets, tmp_path / "export.jsonl")
+    each = rv.fit_each(export, multilabel=True).decide()
+    assert list(each) == list(sets)
+    for label, slug in sets.items():
+        alone = rv.fit(shared_folder / "datasets" / slug / "labels.csv").decide()
+        one = each[label]
+        assert one.tasks.tolist() == alone.tasks.tolist()
+        assert one.codes.tolist() == alone.codes.tolist()
+        assert np.array_equal(one.probabilities.p, alone.probabilities.p)
+    sheet = each.sheet()
+    assert len(sheet["task"]) == len({task for one in each.values() for task in one.tasks.tolist()})

@@ -26,7 +26,7 @@ LAYERS = [
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 ONLY_NUMPY = {"errors", "crowd", "em"}
 HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "click",
-         "starlette", "uvicorn"}  # fmt: skip
+         "starlette", "uvicorn", "httpx"}  # fmt: skip
 
 
 @cache
@@ -123,7 +123,7 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
         f"rarevote.{name}"
         for name in (
             "decide.sampler", "scoring.metrics", "io.platforms.questions", "diagnose.check", "diagnose.model_fit",
-            "decide.review",
+            "decide.review", "io.live",
         )
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ from the estimator, so that two places that agree on a wrong number do not pass 
 from __future__ import annotations
 
 import csv
+import html
 import json
 import math
 import re
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 import rarevote as rv
 from rarevote.api import Fitted, Result
+from rarevote.decide.expectations import Expected
 from rarevote.diagnose import check as check_module
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.errors import RarevoteWarning
@@ -357,13 +359,78 @@ def check_summary(case: Case, summary: Mapping[str, Any]) -> None:
     check_expectations(case, summary["decision"])
 
 
-def check_expectations(case: Case, decision: Mapping[str, Any]) -> None:
-    """The figures of Python, which follow from the probabilities alone."""
+def check_expectations(case: Case, decision: Mapping[str, Any], *, on_dask: bool = False) -> None:
+    """The figures of Python, which follow from the probabilities alone; on dask, those of shared errors."""
+    worlds = ["shared"] if on_dask else ["independent", "shared"]
+    assert list(decision["worlds"]) == worlds
+    assert decision["only_shared"] == ("the votes are not in memory" if on_dask else None)
+
+    def check_figures(where: Callable[[Mapping[str, Any]], Mapping[str, Any]], what: str, found: Expected) -> None:
+        places = [(where(decision), found.worlds["shared"] if on_dask else found)]
+        places += [(where(decision["worlds"][world]), found.worlds[world]) for world in worlds]  # type: ignore[index]
+        for told, wanted in places:
+            check_figure(told[what], told[f"{what}_interval"], wanted)
+
     for one in case.result.decision.expected:
-        told = decision["classes"][str(one.name)]
-        for what, found in (("share", one.prevalence), ("expected_recall", one.recall)):
-            assert told[what] == pytest.approx(found.value, nan_ok=True) or told[what] is None
-    assert decision["expected_accuracy"] == pytest.approx(case.result.decision.accuracy.value)
+        figures = {"share": one.prevalence, "expected_recall": one.recall, "expected_precision": one.precision}
+        for what, found in figures.items():
+            check_figures(lambda part: part["classes"][str(one.name)], what, found)  # noqa: B023
+    check_figures(lambda part: part, "expected_accuracy", case.result.decision.accuracy)
+    assert on_dask or decision["leans_to"] == case.result.leaning.world
+
+
+def check_figure(value: float | None, interval: list[float | None], found: Expected) -> None:
+    if math.isnan(found.value):
+        assert (value, interval) == (None, [None, None])
+    else:
+        assert [value, *interval] == pytest.approx([found.value, found.low, found.high])
+
+
+def worlds_by_hand(case: Case) -> list[str]:
+    """What is said of both worlds, from the draws: the recall of the rare class as counted item by item."""
+    decision, rare = case.result.decision, case.result.expect()
+    draws = case.fitted.independent.classes
+    number = case.classes.index(str(rare.name))
+    said = []
+    for world, begins in (
+        ("independent", "if annotators err independently"),
+        ("shared", "if they share errors as real crowds do"),
+    ):
+        figures = [rare.recall, rare.precision, rare.prevalence, decision.accuracy]
+        of_world = [figure.worlds[world] for figure in figures]  # type: ignore[index]
+        names = (f"recall of {rare.name}", "precision", "share", "accuracy of all labels")
+        words = [
+            "-" if math.isnan(one.value) else f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})" for one in of_world
+        ]
+        said.append(f"{begins}: " + ", ".join(f"{name} {word}" for name, word in zip(names, words, strict=True)))
+    shares = [sum(code == number for code in draw) / len(draw) for draw in draws.tolist()]
+    low, middle, high = np.quantile(shares, [0.05, 0.5, 0.95])
+    assert f"share {middle:.2f} ({low:.2f} to {high:.2f})" in said[0]
+    codes = case.result.codes.tolist()
+    n_labels = sum(code >= 0 for code in codes)
+    right = [sum(map(int.__eq__, draw, codes)) / n_labels for draw in draws.tolist()]
+    assert f"labels {np.median(right):.2f} (" in said[0]
+    return said
+
+
+def test_both_worlds_are_said_alike_everywhere(case: Case) -> None:
+    wanted = worlds_by_hand(case)
+    assert list(case.result.worlds[:2]) == wanted
+    reads = [word for word in case.reads if word != "-q"]
+    said = rarevote("aggregate", *reads, "-o", case.folder / "r.csv", "--calibrate").stderr
+    assert wanted == [line for line in said.splitlines() if line.startswith("if ")]
+    checked = rarevote("check", *case.reads).stdout.splitlines()
+    assert [f"   {words.capitalize()[:2]}{words[2:]}." for words in wanted] == [
+        line for line in checked if line.startswith("   If ")
+    ]
+    assert json.loads(rarevote("check", *case.reads, "--json").stdout)["expected"]["words"][:2] == wanted
+    page = case.folder / "page.html"
+    rarevote("report", *case.reads, "-o", page)
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    for words in (*wanted, case.result.leaning.description):
+        assert f"<li>{words[0].upper()}{words[1:]}.</li>" in text
+        assert f"   {words[0].upper()}{words[1:]}." in checked
+        assert words in said.splitlines()
 
 
 def test_report(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,7 +481,14 @@ def test_check(case: Case) -> None:
         assert told["interval"] == (
             [None, None] if math.isnan(wanted.low) else pytest.approx([wanted.low, wanted.high])
         )
+        for world, one in wanted.worlds.items():
+            check_figure(told["worlds"][world]["value"], told["worlds"][world]["interval"], one)
     assert found["expected"]["accuracy"]["value"] == pytest.approx(decision.accuracy.value)
+    assert found["expected"]["leans_to"] == case.result.leaning.world
+    if not found["cannot_answer"]:
+        share = decision.accuracy.value
+        usable = share >= 0.9 and not case.fitted.crowd.models
+        assert found["verdict"] == ("do not use" if share < 0.65 else "can be used" if usable else "use with care")
     assert found["n_tasks"] == len(case.tasks)
     assert found["cannot_answer"] or not case.result.cannot_answer
     # What deciding warns of is among the findings, in the same words.
@@ -612,7 +686,7 @@ def test_on_dask(case: Case) -> None:
     summary = json.loads(done.stdout)
     assert summary["cannot_answer"] == case.result.cannot_answer
     if n == len(case.tasks):
-        check_expectations(case, summary["decision"])
+        check_expectations(case, summary["decision"], on_dask=True)
     for name in case.classes:
         assert summary["classes"][name]["tasks"] == case.labels.count(name)
 

@@ -65,6 +65,7 @@ study speed --methods majority-vote --sizes 1000 --out study
 simulate --tasks 40 --workers 8 --seed 1 --out data/rte
 study paper --data data --methods majority-vote --jobs 1 --no-ablation --out study
 study gold --data data --datasets rte --methods majority-vote --seeds 1 --jobs 1 --out study
+study features --data sets --contenders votes,features --votes 1 --seeds 1 --jobs 1 --out study
 """
 
 
@@ -73,6 +74,12 @@ def try_verbs(program: Path, folder: Path) -> None:
     folder.mkdir()
     shutil.copy(REPOSITORY / "tests" / "io" / "platforms" / "fixtures" / "mturk_form.csv", folder / "form.csv")
     votes = (f"{item},{worker},{(item + worker) % 2}\n" for item in range(40) for worker in range(4))
+    made = folder / "sets" / "made"
+    made.mkdir(parents=True)
+    rows = [(item, worker, (item + worker) % 2) for item in range(60) for worker in range(3)]
+    (made / "labels.csv").write_text("task,worker,label\n" + "".join(f"{i},{w},{y}\n" for i, w, y in rows))
+    (made / "truth.csv").write_text("task,label\n" + "".join(f"{item},{item % 3 % 2}\n" for item in range(60)))
+    (made / "features.csv").write_text("task,a\n" + "".join(f"{item},{item % 7}\n" for item in range(60)))
     (folder / "toxic.csv").write_text("id,worker,toxic\n" + "".join(votes))
     for line in VERBS.split("\n"):
         if line:

@@ -21,8 +21,10 @@ _LISTED = Path(__file__).with_name("commands.txt")
 
 _SUB_VERBS = {
     "audit": ("start", "continue", "status", "finish", "repeat", "verify", "review"),
+    "pull": ("label-studio",),
+    "push": ("label-studio",),
     "datasets": ("show", "fetch", "import"),
-    "study": ("paper", "synthetic", "gold", "theory", "speed"),
+    "study": ("paper", "synthetic", "gold", "features", "theory", "speed"),
 }
 # Of the fixtures that cannot be read without.
 _EXPORT_OPTIONS = {

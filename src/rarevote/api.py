@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,8 @@ from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
-from rarevote.result import Result, predict_from_features
+from rarevote.methods.unvoted import predict_from_features
+from rarevote.result import Result
 
 if TYPE_CHECKING:
     from rarevote.audit import Aim, Audit, Share
@@ -135,16 +136,9 @@ def fit(
         require_capability(estimator, "gold", how("gold", "--gold"))
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-    given = FeatureSource(
-        features,
-        pred_probs,
-        groups,
-        features_id,
-        features_ids,
-        features_group,
-        pred_probs_id,
-        feature_settings or FeatureSettings(),
-    )
+    given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    if feature_settings is not None:
+        given = replace(given, settings=feature_settings)
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
@@ -320,6 +314,7 @@ class Fitted:
             mean,
             gold,
             is_default=method.method_name == DEFAULT_METHOD,
+            is_jury=self.crowd.is_jury,
             free=None if outcome is None else outcome.free,
             has_features=used,
             draws=lambda: self.independent,
@@ -337,6 +332,11 @@ class Fitted:
         """What was made of features, and why; None where none were given."""
         outcome = self.method.feature_outcome
         return None if outcome is None else outcome.record
+
+    @property
+    def feature_figures(self) -> dict[str, Any]:
+        """The record of the features as plain values under "features"; empty where none were given."""
+        return {} if self.features_ is None else {"features": self.features_.figures}
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
@@ -366,6 +366,7 @@ class Fitted:
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         random_gold: bool = False,
+        errors: Literal["independent", "shared"] = "shared",
         allow_unvoted: bool | None = None,
     ) -> Result:
         """One answer per item: the method's own decision unless another one is asked for.
@@ -385,6 +386,7 @@ class Fitted:
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
                 (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
+            errors: how annotators err, for a recall target: "shared", as in real crowds, or "independent".
             allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
 
         Raises:
@@ -398,6 +400,7 @@ class Fitted:
             cap=cap,
             abstain_below=abstain_below,
             random_gold=random_gold,
+            errors=errors,
             own=own,
             grades=self.grades,
         )
@@ -459,6 +462,7 @@ class Fitted:
             rare=self.rare,
             models=self.crowd.models,
             grades=self.grades,
+            arguments=self.crowd.arguments,
             progress=progress,
         )
 

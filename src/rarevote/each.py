@@ -26,14 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.api import Fitted, fit
-from rarevote.crowd.names import as_name_array, find_name, positions_of, some_names, sort_names
+from rarevote.crowd.names import as_name_array, find_name, pair_name, positions_of, some_names, sort_names
+from rarevote.crowd.words import facts_html
 from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
 from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.errors import InputError, ParameterError, about, how, warn_user
-from rarevote.io.platforms.base import NO, YES, pair_name
+from rarevote.io.platforms.base import NO, YES
 from rarevote.io.read.crowd import Crowd, read, read_each
-from rarevote.io.read.labels import CHOICE, ITEM
+from rarevote.io.read.labels import CHOICE, ITEM, known_by_label
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.write.columns import joined, write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.result import Result
@@ -69,7 +71,8 @@ def fit_each(
             several labels; or crowds by name, such as :func:`rarevote.read_each` gives.
         method: as for :func:`rarevote.fit`; an estimator is copied for each problem.
         gold: labels that the method may learn from, by task ``<item>:<label>`` (yes or no): a file, a mapping, a
-            Series, a frame; or such labels by item for each label, ``{"health": {"17": "yes"}}``.
+            Series, a frame; a file with a row for each item and a column for each label; or such labels by item for
+            each label, ``{"health": {"17": "yes"}}``.
         watched: gives for the name and the number of a problem a context whose value is the callback of its fit.
         **options: anything else that :func:`rarevote.fit` takes. Features are those of the items.
 
@@ -101,22 +104,6 @@ def fit_each(
     if not parts:
         raise InputError("no label has votes")
     return FittedEach(parts, by, whole)
-
-
-def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
-    """Gold or truth of a crowd of several labels: for each label yes or no by item.
-
-    Args:
-        crowd: one of several labels.
-        labels: by task ``<item>:<label>``, as ``Crowd.known`` takes it; or by item for each label.
-    """
-    if isinstance(labels, Mapping) and labels and all(name in crowd.by_label for name in labels):
-        return {name: part.known(labels[name]) if name in labels else {} for name, part in crowd.by_label.items()}
-    known = crowd.truth(labels)
-    return {
-        name: {item: known[pair] for item in part.population.tolist() if (pair := pair_name(item, name)) in known}
-        for name, part in crowd.by_label.items()
-    }
 
 
 def _crowds(data: Any, reading: dict[str, Any]) -> tuple[str, Crowd | None, Mapping[str, Crowd]]:
@@ -215,6 +202,9 @@ class FittedEach(_Problems[Fitted]):
 
     def _by_label(self, shares: Any, option: str) -> dict[str, dict[Any, float]] | None:
         """Shares of labels as shares of yes, by label; None where they are by class."""
+        if isinstance(shares, str) and option == "min_recall":
+            name, _, recall = shares.rpartition("=")
+            shares = {name.strip(): float(recall)}
         if self.by != CHOICE or not isinstance(shares, Mapping):
             return None
         names = as_name_array([YES, NO])
@@ -341,8 +331,6 @@ class ResultEach(_Problems[Result]):
         return {name: Path(folder) / file for name, file in names.items()}
 
     def _write(self, rows: dict[str, Any], path: str | Path, *, spreadsheet_safe: bool) -> None:
-        from rarevote.io.write.columns import write_columns
-
         self._refuse_overwriting(path)
         write_columns(rows, Path(path), spreadsheet_safe=spreadsheet_safe)
 
@@ -456,7 +444,7 @@ class ResultEach(_Problems[Result]):
         """The labels against the truth, for each label that has any.
 
         Args:
-            truth: by task ``<item>:<label>``, or by item for each label.
+            truth: as ``gold`` of :func:`fit_each`.
         """
         known = known_by_label(self._need_labels(how("truth", "--truth")), truth)
         return {name: self.parts[name].score(labels) for name, labels in known.items() if labels and name in self.parts}
@@ -498,6 +486,14 @@ class ResultEach(_Problems[Result]):
             charts=charts,
         )
 
+    def _repr_html_(self) -> str:
+        header = [self.fitted.by, "votes", "items", "flagged"]
+        rows = [
+            [name, one.fitted.annotations.n_annotations, len(one.codes), self.flagged(name)]
+            for name, one in self.parts.items()
+        ]
+        return facts_html(f"Result of {len(self)} {self.fitted.by}s", {"items": len(self.tasks)}, [header, *rows])
+
     def __repr__(self) -> str:
         return f"ResultEach({len(self)} {self.fitted.by}s of {len(self.tasks)} items: {some_names(self.parts)})"
 
@@ -525,17 +521,3 @@ def _by_column(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
         for name, value in row.items():
             columns.setdefault(name, np.full(len(rows), ABSENT, dtype=object))[place] = value
     return columns
-
-
-def joined(tables: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Tables below each other; where one lacks a column its cells are empty."""
-    names = list(dict.fromkeys(name for table in tables for name in table))
-    sizes = [len(next(iter(table.values()))) for table in tables]
-    joined = {}
-    for name in names:
-        is_number = all(np.asarray(table[name]).dtype.kind in "iuf" for table in tables if name in table)
-        cells: list[Any] = []
-        for table, size in zip(tables, sizes, strict=True):
-            cells += np.asarray(table[name]).tolist() if name in table else [np.nan if is_number else ""] * size
-        joined[name] = np.array(cells) if is_number else as_name_array(cells)
-    return joined

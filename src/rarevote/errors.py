@@ -141,6 +141,7 @@ def about(part: str) -> Iterator[None]:
     """Puts the name of a part of the data before what an :class:`InputError`, or a warning, says.
 
     >>> with warnings.catch_warnings(record=True) as caught, about("health"):
+    ...     warnings.simplefilter("always")
     ...     warn_user("few votes")
     >>> str(caught[0].message)
     'health: few votes'

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
 from rarevote.crowd.numerics import picked
-from rarevote.crowd.words import Described, capital, facts_html
+from rarevote.crowd.rare import RareClass
+from rarevote.crowd.words import Described, capital, counted, facts_html
 from rarevote.decide.columns import grade_columns, result_rows
 from rarevote.decide.decider import Decider, Note
 from rarevote.decide.decision import (
@@ -27,7 +28,6 @@ from rarevote.decide.decision import (
 from rarevote.decide.expectations import Expectations, expectations
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
-from rarevote.decide.selection import parse_rule
 from rarevote.decide.tail import Found, tail_flags
 from rarevote.errors import ParameterError, how, warn_user
 from rarevote.io.read.crowd import read
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rarevote.decide.recall_target import RecallTarget
     from rarevote.decide.review import ReviewPlan
     from rarevote.diagnose.explain import Explanation
-    from rarevote.features.source import FeatureSource
+    from rarevote.diagnose.leaning import Leaning
     from rarevote.io.write.soft_labels import SoftLabels
     from rarevote.page.report import PageParts, Report
 
@@ -146,6 +146,20 @@ class Result(Described):
             flagged = rare.holds(self.codes)
         return Found(rare.name, self.tasks, rare.mass(self.probabilities.p), np.asarray(flagged))
 
+    @cached_property
+    def leaning(self) -> Leaning:
+        """Whether the evidence leans to annotators who share errors or to independent ones."""
+        from rarevote.diagnose.leaning import leaning_of_votes
+
+        return leaning_of_votes(self.fitted.annotations, self.probabilities.gold, self.fitted.crowd.models)
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """What to expect of the class that matters in each world, and which one the evidence leans to, in words."""
+        from rarevote.diagnose.leaning import world_sentences
+
+        return world_sentences(self.decision, self.leaning)
+
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
 
@@ -235,9 +249,11 @@ class Result(Described):
         crowd = self.fitted.crowd
         assert crowd.export is not None
         # Without an answer there is no prediction: a platform would take empty text for a class.
-        rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
-        tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
-        return write_back(crowd.export, tasks, self.labels[rows], scores, path)
+        # Neither are class shares, which items without votes have where no features speak for them.
+        n_items = len(self.codes) if self.probabilities.has_features else crowd.annotations.n_tasks
+        rows = np.flatnonzero(self.codes[:n_items] != ABSTAINED)
+        scores = self.confidence[rows].tolist()
+        return write_back(crowd.export, self.tasks[rows], self.labels[rows], scores, path)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
@@ -255,7 +271,7 @@ class Result(Described):
             form: "table", "label-studio" or "argilla".
         """
         self._refuse_overwriting(path)
-        return self._planned(self.decision.costs, path, form, max_review=max_review)
+        return self._planned(self.rule.costs(self.fitted.annotations.classes), path, form, max_review=max_review)
 
     def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: Any) -> ReviewPlan:
         """The tasks most worth looking at, written to a file where one is named."""
@@ -287,9 +303,10 @@ class Result(Described):
         *,
         votes_per_item: int = 1,
         named: Iterable[Any] | None = None,
+        find: Any = None,
         form: str = "table",
     ) -> ReviewPlan:
-        """How to spend further votes: the tasks most worth labelling again, and who should.
+        """How to spend further votes: the tasks most worth labelling, again or for the first time, and who should.
 
         Of each task, the best at telling its two likeliest classes apart are named who have not voted on it; nobody is
         named for more than a fifth of the votes (of fewer than ten people: twice an equal share). Where nobody is left,
@@ -300,13 +317,14 @@ class Result(Described):
             path: where to write the list.
             votes_per_item: votes that each task gets; what is left of the budget is not spent.
             named: the annotators who are available; all who have voted if not given.
+            find: a class to look for: then tasks without votes are listed, its likeliest first, by their features.
             form: "table", "label-studio" or "argilla".
 
         Raises:
-            ParameterError: a number that is not whole or below 1, a budget that is too small for one task, or a name
-                that no vote has.
+            ParameterError: a number that is not whole or below 1, a budget that is too small for one task, a name
+                that no vote has, or ``find`` without features that count.
         """
-        from rarevote.decide.review import available_workers, check_budget, shared_load
+        from rarevote.decide.review import available_workers, check_budget, shared_load, unseen_of
 
         check_budget(budget, votes_per_item)
         self._refuse_overwriting(path)
@@ -314,6 +332,10 @@ class Result(Described):
         available = None if named is None else available_workers(named, crowd)
         n_available = crowd.n_workers if available is None else len(available)
         n_tasks = min(budget // votes_per_item, len(self.codes))
+        worth = None
+        if find is not None:
+            code = RareClass.of(crowd.classes, crowd.class_votes, find).code
+            worth = unseen_of(self.probabilities, crowd, code)
         return self._planned(
             self.rule.stakes(crowd.classes, self.probabilities.mean),
             path,
@@ -322,6 +344,7 @@ class Result(Described):
             n_annotators=votes_per_item,
             max_each=shared_load(n_tasks * votes_per_item, n_available),
             available=available,
+            worth=worth,
         )
 
     def explain(self, task: Any) -> Explanation:
@@ -379,10 +402,19 @@ class Result(Described):
             n_gold=len(fitted.gold),
             shown=fitted.crowd.shown,
             decision=f"{self.description}{cost}{promised}",
-            features="" if fitted.features_ is None else capital(fitted.features_.reason),
+            features=self._features_sentence,
             cautions=(*caution, *map(capital, self.warnings)),
             extra=() if audit is None else (proved_section(audit),),
         )
+
+    @property
+    def _features_sentence(self) -> str:
+        """What was made of features, and how many labels are theirs alone; empty where none were given."""
+        record, n_unvoted = self.fitted.features_, self.n_without_a_vote
+        if record is None:
+            return ""
+        theirs = f"; {counted(n_unvoted, 'label')} of items with votes {'has' if n_unvoted == 1 else 'have'} no vote"
+        return capital(record.reason) + (theirs if record.used and n_unvoted else "")
 
     def score(self, truth: Any) -> dict[str, Any]:
         """The labels against the truth, in figures."""
@@ -433,10 +465,10 @@ class Result(Described):
         if fitted.grades is not None:
             figures["ordered"] = list(fitted.grades.names)
             figures |= fitted.method.order_figures()
-        if fitted.features_ is not None:
-            figures["features"] = {**fitted.features_.figures, "labels_without_a_vote": self.n_without_a_vote}
+        for name, record in fitted.feature_figures.items():
+            figures[name] = {**record, "labels_without_a_vote": self.n_without_a_vote}
         if expected:
-            figures["decision"] = decision_figures(self.decision)
+            figures["decision"] = {**decision_figures(self.decision), "leans_to": self.leaning.world}
         return figures
 
     @property
@@ -470,37 +502,10 @@ def figures_html(summary: Mapping[str, Any]) -> str:
         "votes": summary["n_annotations"],
         "decided by": summary["decided_by"],
         "fit": f"{summary['n_iter']} iterations, {summary['status']}",
+        **({"features": summary["features"]["reason"]} if "features" in summary else {}),
     } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
     header = ["class", "tasks", "of tasks", "of votes"]
     return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
-
-
-def predict_from_features(model: Any, source: FeatureSource) -> dict[str, Any]:
-    """Rows for a file of items without votes, from their features alone.
-
-    Args:
-        model: a fitted method, or one that :func:`rarevote.load` gives.
-        source: the features.
-
-    Raises:
-        ParameterError: the fit was given no features, or others.
-        InputError: the features cannot be used.
-    """
-    of_features, calibration = model.feature_model, model.calibration_
-    if of_features is None or calibration is None:
-        given = how("fit(votes, features=...)", "rarevote aggregate --features")
-        raise ParameterError(f"the model was fitted without features, so it says nothing about items: use {given}")
-    classes, shares = model.annotations_.classes, calibration.mean
-    tasks, priors = of_features.priors(source, classes)
-    if priors is None:
-        warn_user("the fit left its features out, so all items get the class shares of the fit")
-        priors = np.broadcast_to(shares, (len(tasks), len(shares)))
-    p = (1.0 - model.lapse) * priors + model.lapse * shares
-    nothing = np.full(len(p), ABSTAINED)
-    part = ItemBatch(p, np.zeros(p.shape), nothing, nothing, p, np.ones(len(p), dtype=bool))
-    codes, _ = Decider(parse_rule(model.own_decision), shares).codes(part)
-    no_votes = np.zeros(len(p), dtype=np.int64)
-    return result_rows(as_name_array(tasks), classes, classes[codes], p, confidence_of(p, codes), no_votes, {})
 
 
 def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:

@@ -27,7 +27,7 @@ def test_a_recall_target_says_what_it_expects_and_what_it_cannot_promise(tmp_pat
     target, expected = found["decision"]["recall_target"], found["decision"]["classes"]["defect"]
     assert len(flagged) == target["n_flagged"] <= 440  # so many have a vote for defect
     assert not target["promised"]
-    assert f"fewer than {target['floor']} reviews" in target["words"]
+    assert f"takes at least {target['floor']} reviews" in target["words"]
     low, high = expected["expected_recall_interval"]
     assert low < found["scores"]["recall"]["defect"] < high
     low, high = expected["share_interval"]

@@ -62,6 +62,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "study paper": ({"data"}, {"out"}),
     "study synthetic": (set(), {"out"}),
     "study gold": ({"data"}, {"out"}),
+    "study features": ({"data"}, {"out"}),
     "study theory": (set(), {"out"}),
     "study speed": (set(), {"out"}),
 }

@@ -66,7 +66,7 @@ def test_the_floor_of_an_audit_is_told_with_every_target() -> None:
         chance *= (unflagged - misses - reviews) / (unflagged - reviews)
         reviews += 1
     assert target.floor == reviews
-    assert f"fewer than {reviews} reviews" in target.description
+    assert f"takes at least {reviews} reviews of the {unflagged:,} tasks that are not on it" in target.description
 
 
 def test_a_target_of_one_is_never_promised_by_a_sample() -> None:

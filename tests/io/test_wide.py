@@ -84,6 +84,54 @@ def test_other_formats(tmp_path: Path, ending: str) -> None:
     assert crowd.models == {"judge_a", "judge_b"}
 
 
+# What frameworks for evaluations count beside the scores: the same few numbers, in more columns than there are judges.
+COUNTED = ("total_tokens", "turn_count", "retries", "fallbacks")
+
+
+def table_of_judges(path: Path, judges: dict[str, list[str]], counted: dict[str, list[str]], n: int = 40) -> Path:
+    columns = {"id": [f"s{k}" for k in range(n)], "input": [f"question {k}" for k in range(n)], **judges, **counted}
+    lines = [",".join(cells) for cells in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join([",".join(columns), *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["letters", "numbers"])
+@pytest.mark.parametrize("varying", [False, True])
+def test_counts_beside_scores_are_no_votes(tmp_path: Path, kind: str, varying: bool) -> None:
+    values = "CI" if kind == "letters" else "10"
+    judges = {f"score_judge_{m}": [values[(k * m) % 5 == 0] for k in range(40)] for m in (1, 2, 3)}
+    counted = {name: [str(k % 2 if varying else 0) for k in range(40)] for name in COUNTED}
+    crowd = read(table_of_judges(tmp_path / "x.csv", judges, counted))
+    assert crowd.annotations.workers.tolist() == list(judges)
+    assert crowd.annotations.n_annotations == 120
+    assert crowd.models == set(judges)
+    assert "not read: input, total_tokens, turn_count, retries and 1 more" in crowd.notes[0]
+
+
+def test_what_never_varies_is_no_vote(tmp_path: Path) -> None:
+    path = table_of_judges(tmp_path / "x.csv", {}, {name: ["same"] * 40 for name in ("left", "right", "middle")})
+    with pytest.raises(ColumnsError, match="no column for task or worker or label"):
+        read(path)
+
+
+def test_two_groups_of_columns_are_shown_and_not_guessed(tmp_path: Path) -> None:
+    people = {name: [("fine", "bad")[(k + n) % 3 == 0] for k in range(40)] for n, name in enumerate(("ana", "bo"))}
+    places = {name: [("roof", "wall")[(k + n) % 4 == 0] for k in range(40)] for n, name in enumerate(("first", "then"))}
+    path = table_of_judges(tmp_path / "x.csv", people, places)
+    done = command("aggregate", path, code=1)
+    assert "which columns hold the votes? Say which: " in done.stderr
+    assert "ana and bo (--annotator-column ana --annotator-column bo)" in done.stderr
+    assert "first and then (--annotator-column first --annotator-column then)" in done.stderr
+    assert read(path, annotator_columns=["ana", "b*"]).annotations.workers.tolist() == ["ana", "bo"]
+    with pytest.raises(ColumnsError, match="no column 'score_"):
+        read(path, annotator_columns=["score_*"])
+    # Names decide where they can.
+    renamed = table_of_judges(
+        tmp_path / "y.csv", {f"rater {n}": votes for n, votes in enumerate(people.values(), 1)}, places
+    )
+    assert read(renamed).annotations.workers.tolist() == ["rater 1", "rater 2"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

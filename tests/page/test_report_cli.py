@@ -130,7 +130,14 @@ def test_the_page_shows_the_decision(labels: Path, tmp_path: Path) -> None:
     # ... but for an item that nobody called so.
     assert said["headline"].startswith("2 of 3 items are labelled “yes”")
     assert said["decision"]["rule"] == "least expected cost"
-    assert "<dd>least expected cost</dd>" in out.read_text(encoding="utf-8")
+    cost, flag_all = said["decision"]["expected_cost"], said["decision"]["cost_of_flagging_all"]
+    text = out.read_text(encoding="utf-8")
+    assert (
+        f"<dd>least expected cost; expected cost of these decisions: {cost:,.1f}; of labelling every item yes: " in text
+    )
+    # The item without a vote for yes may be one all the same, at a million: to label it so would cost less.
+    assert flag_all < cost
+    assert "Labelling every item yes is expected to cost less than these decisions</dd>" in text
 
 
 def test_a_recall_that_cannot_be_promised_is_a_caution(labels: Path, tmp_path: Path) -> None:

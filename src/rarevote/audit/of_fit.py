@@ -129,11 +129,12 @@ def result_columns(
         {task: name for name, group in source.get(key, []) for task in group} for key in ("others", "grades")
     )
     flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
+    scored = "score" in source
     labels: list[Any] = []
     decisions: list[Any] = []
     tasks = population(votes).tolist()
     for row, task in enumerate(tasks):
-        by_crowd = other.get(task, source.get("other")) if row < votes.n_tasks else ""
+        by_crowd = other.get(task, source.get("other")) if scored or row < votes.n_tasks else ""
         best = by_crowd
         if task in flagged:
             best = grade.get(task, source.get("grade", plan.name))  # which only a tail has
@@ -141,6 +142,7 @@ def result_columns(
         named = task in answers and (plan.classes is None or answers[task] in plan.classes)
         labels.append(plan.gold.get(task, answers[task] if named else best))
         silent = "crowd" if row < votes.n_tasks else "no votes" if task in audited else "left out"
+        silent = "score" if scored and task in audited else silent
         by_list = "audit" if task in flagged else silent
         decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
     columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}

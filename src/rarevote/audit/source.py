@@ -18,8 +18,11 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
 from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.options import DEFAULTS, ReadOptions
+from rarevote.io.read.scores import ScoredItems, read_scores
 from rarevote.io.read.sources import files_below, found_paths
 
+# Options of reading that a table of scores has too.
+_OF_SCORES = ("columns", "show", "gold_column")
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
 
 
@@ -63,6 +66,28 @@ def source_record(labels: Sequence[str], reading: Mapping[str, Any], form: str, 
     return {"labels": [_seen_from(plan, given) for given in labels], "reading": kept, "review_as": form}
 
 
+def score_record(
+    tables: Sequence[str], reading: Mapping[str, Any], form: str, plan: Path, score: str
+) -> dict[str, Any]:
+    """The same for a table of scores."""
+    kept = {name: reading.get(name) for name in _OF_SCORES}
+    return {**source_record(tables, kept, form, plan), "score": score}
+
+
+def read_scored(tables: Sequence[str], score: str, reading: Mapping[str, Any]) -> ScoredItems:
+    """A table of scores, read as the options say."""
+    given = {name: value for name, value in reading.items() if name in _OF_SCORES and value is not None}
+    given["show"] = [name for text in given.get("show", ()) for name in text.split(",")]
+    return read_scores(tables, score, **given)
+
+
+def _crowd_of(source: Mapping[str, Any], places: Sequence[str], options: Mapping[str, Any]) -> Crowd:
+    """What an audit is about, read as at its start."""
+    if "score" in source:
+        return read_scored(places, source["score"], options).crowd
+    return read(list(places), ReadOptions(**options))
+
+
 def _seen_from(plan: Path, given: str) -> str:
     try:
         return Path(os.path.relpath(given, plan.parent)).as_posix()
@@ -84,7 +109,7 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         audit.check_labels(labels_sha256(labels, options.get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    return read(labels, ReadOptions(**options))
+    return _crowd_of(source, labels, options)
 
 
 def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
@@ -158,7 +183,7 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
         return LabelsAtHand(digest)
     try:
         options = ReadOptions(**given)
-        votes = read(places, options).annotations
+        votes = _crowd_of(source, places, given).annotations
     except (InputError, ParameterError, TypeError, AttributeError, ValueError) as error:
         return LabelsAtHand(digest, fault=f"the labels cannot be read as the plan says: {error}")
     return LabelsAtHand(digest, votes, options=_given(options))

@@ -149,6 +149,17 @@ def certified_words(audit: Audit) -> str:
     )
 
 
+def gold_words(audit: Audit) -> str:
+    """That items known from gold are not on the final list; empty if there are none."""
+    n_gold = audit.wealth.known_positives
+    if not n_gold:
+        return ""
+    return (
+        f"The final list does not include the {counted(n_gold, 'gold item')} known to be {quoted(audit.plan.name)}; "
+        "the result has them with the decision gold."
+    )
+
+
 def n_contradicted(audit: Audit) -> int:
     """How many items that were shown again got another answer."""
     first = audit.answers

@@ -255,6 +255,24 @@ def inline_svg(text: str, *, label: str) -> str:
     return ElementTree.tostring(clean, encoding="unicode")
 
 
+def adaptive_svg(text: str, *, label: str) -> str:
+    """The chart as a file of its own, in light or dark colours as the reader's system asks, on a ground of its own.
+
+    Args:
+        label: what the chart shows, for those who cannot see it.
+
+    Raises:
+        RarevoteError: the text is no SVG, or has a colour that the page does not know.
+    """
+    root = ElementTree.fromstring(inline_svg(text, label=label))
+    root.set("xmlns", _NAMESPACE.strip("{}"))
+    style = ElementTree.Element("style")
+    style.text = f"{style_variables()}\ntext {{ font-family: {_FONT}; }}"
+    ground = ElementTree.Element("rect", {"width": "100%", "height": "100%", "class": "fill-paper"})
+    root[:0] = [style, ground]
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
 def _copy(source: ElementTree.Element, parent: ElementTree.Element) -> None:
     name = source.tag.removeprefix(_NAMESPACE)
     if name not in _ELEMENTS or source.get("display") == "none" or source.get("d") == "M0,0h0v0h0Z":

@@ -110,8 +110,7 @@ def aggregate(
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
-    has_features = fit_options.features is not None or fit_options.pred_probs is not None
-    if with_prior and not has_features:
+    if with_prior and not fit_options.has_features:
         raise ParameterError("--with-prior needs --features or --pred-probs")
     of_one = {
         "truth": truth,
@@ -158,7 +157,7 @@ def aggregate(
     if back_out is not None:
         crowd.check_way_back(back_out)
     if crowd.choices:
-        from rarevote.each import known_by_label
+        from rarevote.io.read.labels import known_by_label
 
         _refuse({"model_out": model_out, "checkpoint": engine.checkpoint}, "is about one label: name it with --choice")
         return _end(strict, *several(crowd, truth=None if truth is None else known_by_label(crowd, truth)))
@@ -202,7 +201,11 @@ def aggregate(
         if plan is not None:
             say(review_words(plan, decisions.review_out))
         back = _back_words(crowd, out)
-        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, back), (soft_out, "")):
+        for path, what in (
+            (model_out, ": the model, with which predict labels new tasks"),
+            (back_out, back),
+            (soft_out, ""),
+        ):
             if path is not None:
                 say(f"wrote {path}{what}")
     return _end(strict, summary)

@@ -62,14 +62,21 @@ def annotators(
     estimator = fit_options.make()
     check_result_file(out)
     crowd = reading.read()
-    described = {name: fitted.diagnose() for name, fitted in fit_options.fits(crowd, estimator).items()}
+    fits = fit_options.fits(crowd, estimator)
+    described = {name: fitted.diagnose() for name, fitted in fits.items()}
     orders = {name: annotator_order(found, sort) for name, found in described.items()}
     tables = {name: annotator_rows(found, orders[name]) for name, found in described.items()}
     if out is not None:
         write_columns(below_each_other(tables), out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
         tell_records(
-            {name: annotator_figures(one, fit_options.method, tables[name]) for name, one in described.items()}
+            {
+                name: {
+                    **annotator_figures(one, fit_options.method, tables[name]),
+                    **fits[name].feature_figures,
+                }
+                for name, one in described.items()
+            }
         )
     for name, found in described.items():
         if not as_json:

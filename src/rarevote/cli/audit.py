@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +88,18 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     "--plan audit.json --review-out round-1.csv",
     "rarevote audit start labels.csv --find defect=0.9 --confidence 0.8 --plan audit.json --review-out tasks.json "
     "--review-as label-studio",
+    "rarevote audit start scores.csv --score p --find relevant=0.95 --plan audit.json --review-out round-1.csv",
 )
 @with_reading
 @with_fit
 @with_instructions
+@click.option(
+    "--score",
+    metavar="COLUMN",
+    help="The file is a table of items with a score in this column, from any classifier or screening tool, instead of "
+    "votes: the audit is of that ranking.",
+)
+@flag("--ascending", help="With --score, the smallest score is the most likely, as in a ranking from 1.")
 @click.option(
     "--find",
     metavar="CLASS=RECALL",
@@ -125,6 +133,8 @@ def start(
     find: str,
     plan: Path,
     review_out: Path,
+    score: str | None,
+    ascending: bool,
     aim: str,
     flag_cost: float,
     review_as: str,
@@ -132,8 +142,7 @@ def start(
     **given: Any,
 ) -> None:
     """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
-    from rarevote.audit.of_fit import audit_of_fit
-    from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
+    from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, score_record, source_record
     from rarevote.audit.words import start_words
 
     of_choice = reading.options["multilabel"] and reading.options["choice"] is None
@@ -145,34 +154,31 @@ def start(
     asked = instructions.read()
     _check_plan_file(plan)
     _check_list(review_out, review_as, plan)
-    estimator = fit_options.make()
-    files = source_record(reading.labels, reading.options, review_as, plan)
+    if ascending and score is None:
+        raise ParameterError("--ascending needs --score")
+    if score is None:
+        files = source_record(reading.labels, reading.options, review_as, plan)
+    else:
+        _check_scored(fit_options)
+        files = score_record(reading.labels, reading.options, review_as, plan, score)
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
-    crowd = reading.read()
-    name, target = _parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
-    if of_choice:
-        name = YES
-    fitted = fit_options.fit(crowd, estimator)
-    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
-        raise InputError(
-            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
-            "--items FILE, so that the audit remembers what it is about"
-        )
-    audit = audit_of_fit(
-        fitted,
-        name,
-        target,
-        aim=aim,
-        flag_cost=flag_cost,
-        files=files,
-        labels_sha256=fingerprint,
-        gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
-        earlier=earlier,
-        instructions=asked,
+    begin = {
+        "aim": aim,
+        "flag_cost": flag_cost,
+        "files": files,
+        "labels_sha256": fingerprint,
+        "gold_sha256": None if fit_options.gold is None else files_sha256([fit_options.gold]),
+        "earlier": earlier,
+        "instructions": asked,
         **given,
-    )
+    }
+    if score is None:
+        audit, crowd, more = _audit_of_votes(reading, fit_options, find, of_choice, begin)
+    else:
+        audit, crowd = _audit_of_scores(reading, fit_options, find, score, ascending, begin)
+        more = {}
     say()
     say(start_words(audit))
     if earlier:
@@ -182,7 +188,7 @@ def start(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
             f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
         )
-    _ask(audit, plan, review_out, crowd, as_json=as_json)
+    _ask(audit, plan, review_out, crowd, as_json=as_json, more=more)
 
 
 @audit.verb(
@@ -269,7 +275,7 @@ def finish(
     from rarevote.audit.certificate import write_certificate
     from rarevote.audit.of_fit import result_columns, summary
     from rarevote.audit.source import read_again
-    from rarevote.audit.words import certified_words, relative_to
+    from rarevote.audit.words import certified_words, gold_words, relative_to
     from rarevote.io.write.columns import check_output, check_place, write_columns
     from rarevote.page.proved import write_proved_page
     from rarevote.page.report import check_page_path
@@ -291,6 +297,8 @@ def finish(
     say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
     if audit.pending:
         say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
+    if gold := gold_words(audit):
+        say(gold)
     say(f"wrote {out}: {len(rows['task']):,} tasks")
     say(f"wrote {certificate}; to check it: {command('rarevote', 'audit', 'verify', plan, certificate)}")
     say(f"wrote {page}: what was proved, to look at and pass on")
@@ -382,6 +390,59 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 
 # --------------------------------------------------------------------------------------------------------------------
 # inside
+
+
+def _audit_of_votes(
+    reading: Reading, fit_options: FitOptions, find: str, of_choice: bool, begin: dict[str, Any]
+) -> tuple[Audit, Crowd, dict[str, Any]]:
+    """The audit of a fit, what it is about, and what there is to say of features."""
+    from rarevote.audit.of_fit import audit_of_fit
+
+    estimator = fit_options.make()
+    crowd = reading.read()
+    name, target = _parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
+    if of_choice:
+        name = YES
+    fitted = fit_options.fit(crowd, estimator)
+    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
+        raise InputError(
+            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
+            "--items FILE, so that the audit remembers what it is about"
+        )
+    return audit_of_fit(fitted, name, target, **begin), crowd, fitted.feature_figures
+
+
+def _check_scored(fit_options: FitOptions) -> None:
+    """Refuse what is about votes where there are none."""
+    given = {
+        "--features": fit_options.features,
+        "--pred-probs": fit_options.pred_probs,
+        "--ordered": fit_options.ordered,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise ParameterError(f"{option} is about votes; with --score the ranking is given, and nothing is fitted")
+
+
+def _audit_of_scores(
+    reading: Reading,
+    fit_options: FitOptions,
+    find: str,
+    score: str,
+    ascending: bool,
+    begin: dict[str, Any],
+) -> tuple[Audit, Crowd]:
+    """The audit of a ranking, and what it is about."""
+    from rarevote.audit.of_scores import audit_of_scores
+    from rarevote.audit.source import read_scored
+    from rarevote.io.read.frames import read_truth
+
+    name, target = _parse_find(find)
+    items = read_scored(reading.labels, score, reading.options)
+    say(f"{items.crowd.title}: {counted(len(items.scores), 'item')} with the score {score!r}")
+    gold = None if fit_options.gold is None else read_truth(fit_options.gold)
+    audit = audit_of_scores(items, name, target, ascending=ascending, gold=gold, **begin)
+    return audit, items.crowd
 
 
 def _parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | None = None) -> tuple[str, str]:
@@ -481,7 +542,15 @@ def _take_saved(audit: Audit, take: Callable[..., int | None], path: Path, who: 
             raise InputError(f"{path}: {error}") from None
 
 
-def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: bool) -> None:
+def _ask(
+    audit: Audit,
+    plan: Path,
+    review_out: Path,
+    crowd: Crowd,
+    *,
+    as_json: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
     from rarevote.audit.answers import write_review_list
     from rarevote.audit.of_fit import summary
@@ -491,7 +560,7 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: b
     if review:
         write_review_list(review, review_out, _form(audit), crowd)
     if as_json:
-        tell_json({**summary(audit), "review_out": str(review_out) if review else None})
+        tell_json({**summary(audit), "review_out": str(review_out) if review else None, **(more or {})})
     if review:
         say(f"wrote {review_out}: {counted(len(review), 'item')} to review. Answer in the browser:")
         say(f"  {command('rarevote', 'audit', 'review', plan)}")

@@ -26,18 +26,19 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 @talk_options
 def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
+    from rarevote.crowd.words import capital
     from rarevote.diagnose.check import QUESTIONS
     from rarevote.diagnose.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
-    crowd = reading.read()
+    crowd = reading.read(with_hints=True)
     records, fails = {}, False
     for name, fitted in fit_options.fits(crowd, estimator).items():
         with counting("casting the votes again", N_REPLICATES) as progress:
             found = fitted.check(progress=progress)
         fails |= found.cannot_answer or not found.converged
         if as_json:
-            records[name] = found.figures()
+            records[name] = {**found.figures(), **fitted.feature_figures}
             continue
         say()
         begin(name)
@@ -49,7 +50,13 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
                 tell(f"{_SIGNS[one.weight]} {one.description}")
             if answers:
                 tell()
+        tell("What to expect")
+        for words in found.worlds:
+            tell(f"   {capital(words)}.")
+        tell()
         tell(f"verdict: {found.verdict}")
+        for words in found.reasons:
+            tell(f"   {words}")
     if as_json:
         tell_records(records)
     if strict and fails:

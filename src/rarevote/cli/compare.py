@@ -75,23 +75,25 @@ def compare(
     crowd = reading.read()
     known = _by_label(crowd, truth, crowd.truth)
     learned = _by_label(crowd, gold, crowd.known)
+    parts = crowd.by_label or {"": crowd}
+    rare_of = {label: _rare_class(part, rare, ordered) for label, part in parts.items()}
     say()
 
     def watched(name: str, number: int) -> Any:
         return fitting(f"fitting {name} ({number} of {len(names)})", verbose=verbose)
 
     records, tables = {}, {}
-    for label, part in (crowd.by_label or {"": crowd}).items():
-        rare_name = _rare_name(part, rare, ordered)
+    for label, part in parts.items():
         taught = part.gold or None if learned is None else learned[label]
         found = compare_methods(part, names, gold=taught, ordered=ordered, watched=watched)
         for reason in found.refused:
             warn(f"left out: {reason}")
-        records[label] = _summary(part, found, rare_name)
+        records[label] = _summary(part, found, rare_of[label])
         if known is not None and (known[label] or not label):
             records[label]["scores"] = {
                 name: {
-                    **one.figures(rare_name), "log_loss": one.log_loss, "calibration_error": one.calibration_error,
+                    **one.figures(rare_of[label]), "log_loss": one.log_loss,
+                    "calibration_error": one.calibration_error,
                 }
                 for name, one in found.score(known[label], taught or {}).items()
             }  # fmt: skip
@@ -110,8 +112,8 @@ def compare(
         say(f"wrote {out}: {n_different:,} items on which the methods differ")
 
 
-def _rare_name(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
-    """The class that methods are compared by."""
+def _rare_class(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
+    """Name of the class that methods are compared by."""
     from rarevote.crowd.grades import Grades
     from rarevote.crowd.rare import RareClass
 
@@ -130,7 +132,7 @@ def _by_label(crowd: Crowd, given: str | None, of_one: Callable[[str], Any]) -> 
         return None
     if not crowd.choices:
         return {"": of_one(given)}
-    from rarevote.each import known_by_label
+    from rarevote.io.read.labels import known_by_label
 
     return known_by_label(crowd, given)
 

@@ -166,8 +166,8 @@ def below_each_other(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The rows of each problem with its name before them; those of the only problem as they are."""
     import numpy as np
 
-    from rarevote.each import joined
     from rarevote.io.read.labels import CHOICE
+    from rarevote.io.write.columns import joined
 
     if list(tables) == [""]:
         return dict(tables[""])

@@ -35,22 +35,23 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
     crowd = reading.read()
     names = list(dict.fromkeys(task))
     by_label: dict[str, list[tuple[Crowd, Explanation]]] = {}
+    of_fit: dict[str, Any] = {}
     if crowd.choices:
         every = fit_options.fit_each(crowd, estimator).decide()
         for name in names:
             for label, one in every.explain(name).items():
-                by_label.setdefault(label, []).append((crowd.by_label[label], one))
+                by_label.setdefault(label, []).append((every[label].fitted.crowd, one))
     else:
-        if fit_options.features is None and fit_options.pred_probs is None:  # else they may name further tasks
+        if not fit_options.has_features:  # else they may name further tasks
             names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
         result = fit_options.fit(crowd, estimator).decide()
-        whole = result.fitted.crowd  # all items, also those that only features name
-        by_label[""] = [(whole, result.explain(name)) for name in names]
+        of_fit = result.fitted.feature_figures
+        by_label[""] = [(result.fitted.crowd, result.explain(name)) for name in names]
     if as_json:
         method = fit_options.method
         tell_records(
             {
-                label: [_summary(one, _shown(part, one), method) for part, one in found]
+                label: [{**_summary(one, _shown(part, one), method), **of_fit} for part, one in found]
                 for label, found in by_label.items()
             }
         )
@@ -65,7 +66,7 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
 
 
 def _shown(crowd: Crowd, one: Explanation) -> dict[str, str]:
-    """What is shown of an item."""
+    """What is shown of an item, also of one that only features name."""
     return {name: str(texts[one.number]) for name, texts in crowd.shown.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,13 @@ from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_rest
+from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
     from rarevote.decide.review import ReviewPlan
+    from rarevote.result import Result
 
 _SHOWN_NAMES = 3
 
@@ -34,6 +37,7 @@ _SHOWN_NAMES = 3
     "rarevote plan labels.csv --budget 100",
     "rarevote plan labels.csv --budget 100 --votes-per-item 2 --cost sound:defect=1,defect:sound=20 --out again.csv",
     "rarevote plan labels.csv --budget 100 --named inspector-01 --named inspector-23",
+    "rarevote plan labels.csv --features embeddings.parquet --budget 100 --find defect",
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
@@ -46,6 +50,11 @@ _SHOWN_NAMES = 3
     metavar="NAME",
     multiple=True,
     help="Somebody who is available, once for each: the ablest of these are asked. Default: all who have voted.",
+)
+@click.option(
+    "--find",
+    metavar="CLASS",
+    help="List items without votes, the likeliest of this class first. With --features or --pred-probs.",
 )
 @top_option
 @file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
@@ -66,12 +75,13 @@ def plan(
     budget: int,
     votes_per_item: int,
     named: tuple[str, ...],
+    find: str | None,
     top: int,
     out: Path | None,
     out_as: str,
     as_json: bool,
 ) -> None:
-    """Which items to label again, the most useful first, and who should: people good at it who have not voted there."""
+    """Which items to label next, the most useful first, and who should: people good at it who have not voted there."""
     from rarevote.decide.review import check_budget, plan_figures
 
     check_review_form(out_as, "--as")
@@ -82,23 +92,42 @@ def plan(
     estimator = fit_options.make()
     if out is not None:
         check_review_file(out, out_as)
+    if find is not None and not fit_options.has_features:
+        raise ParameterError("--find orders items without votes by their features: give --features or --pred-probs")
     crowd = reading.read()
-    asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
-    given: dict[str, Any] = {"votes_per_item": votes_per_item, "named": named or None, "form": out_as}
-    plans = (
-        fit_options.fit_each(crowd, estimator).decide(**deciding).plan(budget, out, **given)
-        if crowd.choices
-        else {"": fit_options.fit(crowd, estimator).decide(**deciding).plan(budget, out, **given)}
-    )
+    asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method, "find": find}
+    given: dict[str, Any] = {"votes_per_item": votes_per_item, "named": named or None, "find": find, "form": out_as}
+    results: Mapping[str, Result]
+    if crowd.choices:
+        every = fit_options.fit_each(crowd, estimator).decide(**deciding)
+        results, plans = every.parts, every.plan(budget, out, **given)
+    else:
+        alone = fit_options.fit(crowd, estimator).decide(**deciding)
+        results, plans = {"": alone}, {"": alone.plan(budget, out, **given)}
     if as_json:
-        tell_records({name: {**asked, **plan_figures(found)} for name, found in plans.items()})
+        tell_records(
+            {
+                name: {**asked, **plan_figures(found), **results[name].fitted.feature_figures}
+                for name, found in plans.items()
+            }
+        )
     else:
         for name, found in plans.items():
             say()
             begin(name)
             _tell(found, votes_per_item, top, has_file=out is not None)
+            if find is not None and found.items:
+                n_expected = _expected_number(results[name], found, find)
+                tell(f"{n_expected:,.1f} of these items are expected to be {find}")
     if out is not None:
         say(f"wrote {out}: {counted(sum(len(found.items) for found in plans.values()), 'item')}")
+
+
+def _expected_number(result: Result, found: ReviewPlan, find: str) -> float:
+    """How many items of a plan are expected to be of a class."""
+    votes = result.fitted.annotations
+    code = RareClass.of(votes.classes, votes.class_votes, find).code
+    return float(result.probabilities.p[[item.row for item in found.items], code].sum())
 
 
 def _tell(found: ReviewPlan, votes_per_item: int, top: int, *, has_file: bool) -> None:

@@ -64,9 +64,10 @@ def _state(progress: Progress) -> str:
 
 @contextmanager
 def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function that takes how much is done so far, shown as a bar where a person is watching."""
+    """A function that takes how much is done so far: a bar where a person is watching, else a line now and then."""
     if not _is_watched():
-        yield lambda _done: None
+        lines = Lines()
+        yield lambda done: lines.say(f"{title}: {done:,} of {total:,}") if not is_quiet() else None
         return
     from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 

@@ -60,14 +60,14 @@ def report(
     if charts is not None and charts.exists() and not charts.is_dir():
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
-    crowd = reading.read()
+    crowd = reading.read(with_hints=True)
     # Names of files without their folders, which are nobody else's business.
     source = title_of([Path(one).name for one in reading.labels])
     making = "making the page (a large crowd takes a minute) ..."
     made: Report
     decided: Mapping[str, Result]
     if crowd.choices:
-        from rarevote.each import known_by_label
+        from rarevote.io.read.labels import known_by_label
 
         labels = None if truth is None else known_by_label(crowd, truth)
         every = fit_options.fit_each(crowd, estimator)
@@ -86,7 +86,7 @@ def report(
         decided, made = {"": result}, result.report(out, truth=known, charts=charts, source=source, audit=audited)
     if as_json:
         summary: dict[str, Any] = {"page": str(made.page), "bytes": made.n_bytes, "headline": made.headline}
-        summary["charts"] = [str(path) for path in made.charts]
+        summary |= {"charts": [str(path) for path in made.charts], **fitted.feature_figures}
         if decisions.active:
             found = {name: one.summary()["decision"] for name, one in decided.items()}
             summary["decision"] = found if crowd.choices else found[""]

@@ -207,7 +207,8 @@ def decision_words(result: Result) -> list[str]:
     if decision.target is not None:
         words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.description}")
     words.append(f"accuracy of the labels: {decision.accuracy.description}")
-    words.append("these are expected values with 90% intervals, as annotators share errors in real crowds; no promise")
+    words.append(f"these are expected values with 90% intervals, {decision.how.partition(';')[0]}; no promise")
+    words += result.worlds
     if any(_UNTOLD in row for row in rows):
         words.append(f"{_UNTOLD}: {UNKNOWN} (rarevote audit)")
     return words

@@ -157,6 +157,54 @@ def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
     trials.run(GoldStudy(choose_datasets(data, datasets), data, wanted, trials.seeds))
 
 
+@study.verb(
+    "rarevote study features --data features --out study",
+    "rarevote study features --data features --contenders votes,features,raykar --seeds 10 --out study",
+    after="Stopped half-way? The same command resumes it. Remove study/runs to start from the beginning.",
+)
+@out_option
+@file_option(
+    "--data",
+    metavar="FOLDER",
+    required=True,
+    help="Folder of datasets, each with labels.csv, truth.csv and features.parquet.",
+)
+@names_option("--datasets", help="Datasets, by the names of their folders. Default: all.")
+@names_option(
+    "--contenders",
+    help="Among votes, features, pred-probs, raykar, crowdlab (needs cleanlab), ccgpfl (needs JAX). Default: all that "
+    "can run here.",
+)
+@names_option("--votes", "levels", metavar="N,N", default="1,2,3,all", help="Votes an item.")
+@click.option("--seeds", type=_AT_LEAST_ONE, default=5, help="Draws of the votes at each number of votes.")
+@click.option("--ccgpfl-seeds", type=_AT_LEAST_ONE, default=1, help="The same for CCGPFL, which takes minutes a run.")
+@names_option("--ccgpfl-votes", metavar="N,N", help="Votes an item for CCGPFL. Default: those of --votes.")
+@jobs_option
+@quiet_option
+def features(out: Path, data: Path, n_jobs: int | None, **chosen: Any) -> None:
+    """What features add to votes: our fit with and without, and rivals that use them, by votes an item."""
+    from rarevote.study.feature_contenders import choose_contenders
+    from rarevote.study.feature_sets import find_feature_sets
+    from rarevote.study.features import FeatureStudy, check_levels
+
+    slow = chosen["ccgpfl_votes"]
+    levels = check_levels(chosen["levels"]), None if slow is None else check_levels(slow)
+    contenders, absent = choose_contenders(chosen["contenders"])
+    for reason in absent:
+        say(f"left out: {reason}")
+    study = FeatureStudy(
+        find_feature_sets(data, chosen["datasets"]),
+        contenders,
+        out / "runs",
+        n_seeds=chosen["seeds"],
+        n_random_seeds=chosen["ccgpfl_seeds"],
+        levels=levels[0],
+        random_levels=levels[1],
+        notes=[f"Left out: {reason}." for reason in absent],
+    )
+    _run(study, out, n_jobs)
+
+
 @study.verb("rarevote study theory --out study", "rarevote study theory --seeds 50 --items 8000 --out study")
 @with_trials
 @click.option("--items", type=click.IntRange(min=80), default=4000, help="Items that a growing crowd labels.")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
     from rarevote.result import Result
     from rarevote.watch.audits import AuditRound
-    from rarevote.watch.labels import Round
+    from rarevote.watch.labels import WatchRound
 
 _PLATFORM = "label-studio"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -113,7 +113,7 @@ def watch(
 
 
 def _run(poll: Callable[[], Any], every: float, most: int | None, *, as_json: bool) -> None:
-    from rarevote.watch.labels import Round, rounds
+    from rarevote.watch.labels import WatchRound, rounds
 
     quiet_since = False
     for found in rounds(
@@ -125,7 +125,7 @@ def _run(poll: Callable[[], Any], every: float, most: int | None, *, as_json: bo
             quiet_since = True
             continue
         quiet_since = False
-        if isinstance(found, Round):
+        if isinstance(found, WatchRound):
             _tell_round(found, as_json=as_json)
         elif _tell_audit(found, as_json=as_json):
             return
@@ -206,7 +206,7 @@ def _of_labels(
     )
 
 
-def _tell_round(found: Round, *, as_json: bool) -> None:
+def _tell_round(found: WatchRound, *, as_json: bool) -> None:
     if as_json:
         pushed = None if found.pushed is None else vars(found.pushed)
         tell_json({**found.changes.figures(), "pushed": pushed, "asked": found.asked, "answered": found.answered})

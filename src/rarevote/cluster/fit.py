@@ -38,6 +38,7 @@ from rarevote.crowd.annotations import Keep, Missing
 from rarevote.crowd.grades import MIN_GRADES, Grades
 from rarevote.crowd.names import some_names
 from rarevote.decide.probabilities import Shares, shares_wanted
+from rarevote.decide.rules import MinRecall
 from rarevote.decide.selection import rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.loop import Callback
@@ -137,13 +138,21 @@ class Dask:
             ordered: the grades, the lowest first, where classes are grades; see :func:`rarevote.fit`.
             rare: the class that matters; the one with the fewest votes if not given.
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
-            **decision: ``decide``, ``costs``, ``min_recall``, ``cap`` or ``abstain_below``.
+            **decision: ``decide``, ``costs``, ``min_recall`` (with ``errors``), ``cap`` or ``abstain_below``.
         """
+        if not {"features", "pred_probs"}.isdisjoint(decision):
+            raise ParameterError(
+                "features and pred_probs are for a single machine: use rarevote.fit(data, features=...) there, or "
+                "leave them out"
+            )
         grades = estimator.grades if ordered is None else Grades.of(ordered)
         if grades is not None and estimator.capabilities.ordered:
             estimator = type(estimator)().set_params(**{**estimator.get_params(), "ordered": list(grades.names)})
         own = estimator.own_rule()
         rule = rule_of(**decision, own=own, grades=grades)
+        if isinstance(rule, MinRecall) and rule.errors == "independent":
+            errors = how('errors="independent"', "--errors independent")
+            raise ParameterError(f"{errors} samples all votes in one memory, which dask does not: leave it out")
         deciding_by = DecidedBy(rule, own, rare, prevalence, not allow_unvoted, with_posterior, grades)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)

@@ -111,6 +111,7 @@ def label_tasks(
         costs=costs,
         given=wanted,
         target=decided.target,
+        only_shared=Probabilities(crowd.classes, *_NOTHING).independent.why_not,
     )
     classes = class_figures(crowd.classes, found.labels, class_votes, crowd.n_tasks)
     return model, {

@@ -278,3 +278,12 @@ def some_names(names: Iterable[Any]) -> str:
     """The first names, with commas between, for messages."""
     texts = list(map(str, names))
     return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
+
+
+def pair_name(item: Any, choice: str) -> str:
+    """The task that a choice of an item is, where an answer may hold several.
+
+    >>> pair_name(7, "rust")
+    '7:rust'
+    """
+    return f"{spelling(item)}:{choice}"

@@ -10,7 +10,7 @@ needs of other items are sums, so that the items may be on other machines: :meth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -21,11 +21,20 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
-from rarevote.decide.expectations import N_BINS, Belief, ClassCounts, bin_of, count_class, expectations_from
+from rarevote.decide.expectations import (
+    N_BINS,
+    Belief,
+    ClassCounts,
+    bin_of,
+    count_class,
+    count_drawn,
+    expectations_from,
+)
 from rarevote.decide.guards import (
     CrowdSize,
     VoteSurvey,
     doubts,
+    explained_away_notes,
     features_answer_note,
     no_answer_note,
     rare_note,
@@ -35,10 +44,18 @@ from rarevote.decide.guards import (
     why_no_answer,
 )
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, target_reached
+from rarevote.decide.recall_target import (
+    Flags,
+    RecallTarget,
+    flags_in_draws,
+    flags_needed,
+    gold_threshold,
+    target_reached,
+)
 from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, OwnLabels, Rule, TheVotes
-from rarevote.decide.sampled import DrawsLater
+from rarevote.decide.sampled import DrawsLater, IndependentDraws
 from rarevote.decide.tail import tail_flags
+from rarevote.errors import ParameterError, how
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
 _CELLS = 1 << 16
@@ -49,12 +66,12 @@ class Note(NamedTuple):
 
     Attributes:
         kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
-            single vote ("single"), the method's labels ("doubt"), the rare class ("rare"), a tail of grades ("tail"),
-            names ("silence").
+            single vote ("single"), the method's labels ("doubt"), a class whose votes count as errors ("explained
+            away"), the rare class ("rare"), a tail of grades ("tail"), names ("silence").
         description: a sentence.
     """
 
-    kind: Literal["no answer", "target", "single", "doubt", "rare", "tail", "silence"]
+    kind: Literal["no answer", "target", "single", "doubt", "explained away", "rare", "tail", "silence"]
     description: str
 
 
@@ -87,10 +104,12 @@ class CrowdSums(NamedTuple):
         survey: what the guards need.
         of_target: items whose class is not known, by probability of the class that has a recall target: all, and
             those that may be flagged, (2, N_BINS).
+        drawn: the same of items that are of the class in every draw of independent errors, (n_draws, 2, N_BINS).
     """
 
     survey: VoteSurvey
     of_target: IntArray
+    drawn: IntArray
 
     def plus(self, other: CrowdSums) -> CrowdSums:
         """The sums over the items of both."""
@@ -110,6 +129,8 @@ class Labelled(NamedTuple):
             flagged, (N_BINS, 2).
         known: known items of that class, likewise, (2).
         drawn: items of that class in every draw of independent errors, likewise, (n_draws, 2).
+        n_without: items that are flagged without the target, by the method's own rule.
+        without: the counts of the class by that rule.
     """
 
     labels: IntArray
@@ -120,6 +141,8 @@ class Labelled(NamedTuple):
     open: IntArray
     known: IntArray
     drawn: IntArray
+    n_without: int
+    without: ClassCounts
 
     def plus(self, other: Labelled) -> Labelled:
         """The sums over the items of both."""
@@ -187,6 +210,7 @@ class Deciding:
         only_voted: whether a label needs a vote on its item.
         vouching: scores of random known items of the class with a recall target, which can promise it.
         has_features: whether features count beside the votes: then nothing is left to the votes alone.
+        why_not: why independent errors are not drawn, in words.
     """
 
     rule: Rule
@@ -200,6 +224,7 @@ class Deciding:
     only_voted: bool = True
     vouching: FloatArray | None = None
     has_features: bool = False
+    why_not: str = "the votes are not in memory"
 
     @cached_property
     def wanted(self) -> tuple[RareClass, float] | None:
@@ -212,18 +237,25 @@ class Deciding:
             return part
         return part._replace(own=Decider(self.own.ready(self.crowd.classes), self.shares).codes(part)[0])
 
-    def look(self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> CrowdSums:
-        """What these items tell; see :meth:`VoteSurvey.of`."""
+    def look(
+        self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any], draws: DrawsLater | None = None
+    ) -> CrowdSums:
+        """What these items tell (see :meth:`VoteSurvey.of`); ``draws`` are those of independent errors."""
         permitted = self.own.ready(self.crowd.classes).permitted(part.votes)
         survey = VoteSurvey.of(part, task_ptr, worker, self.rare, permitted)
-        return CrowdSums(survey, self._may_be_flagged(part))
+        return CrowdSums(survey, *self._may_be_flagged(part, draws))
 
-    def _may_be_flagged(self, part: ItemBatch) -> IntArray:
+    def _may_be_flagged(self, part: ItemBatch, draws: DrawsLater | None) -> tuple[IntArray, IntArray]:
+        """Items by probability of the class with a target, all and those that may be flagged; and by draw."""
         if self.wanted is None:
-            return np.zeros((2, N_BINS), dtype=np.int64)
-        bins, may = bin_of(self.wanted[0].mass(part.p)), self.may(part)
-        open_items = part.gold < 0
-        return np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in (open_items, open_items & may)])
+            return np.zeros((2, N_BINS), dtype=np.int64), np.zeros((0, 2, N_BINS), dtype=np.int64)
+        rare, open_items = self.wanted[0], part.gold < 0
+        bins, kinds = bin_of(rare.mass(part.p)), (open_items, open_items & self.may(part))
+        drawn = np.empty((0, len(bins)), dtype=bool) if draws is None else rare.holds(draws().classes)
+        return (
+            np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in kinds]),
+            np.stack([count_drawn(drawn & rows, bins, N_BINS) for rows in kinds], axis=1),
+        )
 
     def may(self, part: ItemBatch) -> NDArray[np.bool_]:
         """Which items may be flagged for a recall target, (n)."""
@@ -257,8 +289,17 @@ class Deciding:
         if bound is not None:
             return FlagAbove(rare, bound, promised=True)
         of_all, that_may = sums.of_target
-        n_flags = flags_needed(of_all, that_may, target, self.belief.of_class, self._given(rare))
-        return FlagAbove(rare, kth_largest(rare, n_flags) if n_flags else float("inf"))
+        flags = Flags(
+            flags_needed(of_all, that_may, target, self.belief.of_class, self._given(rare)),
+            flags_in_draws(sums.drawn, that_may, target),
+            self.rule.errors,
+        )
+        if flags.errors == "independent" and flags.independent is None:
+            raise ParameterError(
+                f"{how('errors', '--errors')} independent needs draws of independent errors, and there are none: "
+                f"{self.why_not}. Leave it out: then annotators share errors as real crowds do"
+            )
+        return FlagAbove(rare, kth_largest(rare, flags.used) if flags.used else float("inf"), needed=flags)
 
     def _given(self, rare: RareClass) -> float | None:
         return None if self.given is None else float(rare.mass(self.given))
@@ -270,17 +311,26 @@ class Deciding:
         flagged = tail_flags(self.rare, part.p, self.shares)
         return np.asarray(flagged & ((part.votes > 0).any(axis=1) | (part.gold >= 0) | ~part.bound))
 
+    def _flagged_without(self, part: ItemBatch, rare: RareClass) -> NDArray[np.bool_]:
+        """Which items the method's own decision flags as the class or the tail that has a recall target, (n)."""
+        decider = Decider(self.own.ready(self.crowd.classes), self.shares, self.only_voted)
+        codes = decider.codes(part)[0]
+        return self.flagged(decider, part, codes) if rare.codes == self.rare.codes else rare.holds(codes)
+
     def labelled(
         self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int, draws: DrawsLater | None = None
     ) -> Labelled:
         """What came of these items; ``draws`` are those of independent errors."""
         K = len(self.crowd.classes)
-        counted = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
-        n_unvoted = 0
+        counted = without = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
+        n_unvoted = n_without = 0
         if self.wanted is not None:
             rare, _ = self.wanted
             some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold, draws=draws)
-            counted = count_class(some.against_the_rest(rare), 0, rare.holds(codes))
+            of_rare = some.against_the_rest(rare)
+            counted = count_class(of_rare, 0, rare.holds(codes))
+            own = self._flagged_without(part, rare)
+            without, n_without = count_class(of_rare, 0, own), int(own.sum())
             unvoted = rare.holds(codes) & (rare.mass(part.votes) == 0) & (part.gold < 0)
             n_unvoted = int(unvoted.sum()) if isinstance(decider.rule, FlagAbove) and decider.rule.promised else 0
         flagged = self.flagged(decider, part, codes) & (part.gold < 0)
@@ -291,6 +341,8 @@ class Deciding:
             int((flagged & (self.rare.mass(part.votes) == 0)).sum()) if self.rare.is_tail else 0,
             n_unvoted,
             *counted,
+            n_without,
+            without,
         )
 
     def outcome(self, decider: Decider, survey: VoteSurvey, found: Labelled) -> Decided:
@@ -315,6 +367,8 @@ class Deciding:
             if (words := single) is not None:
                 notes.append(Note("single", words))
             notes += [Note("doubt", words) for words in doubts(survey, self.crowd)]
+            if self.given is None:
+                notes += [Note("explained away", words) for words in explained_away_notes(self.shares, self.crowd)]
             if (words := rare_note(survey, self.crowd, self.rare, found.n_rare)) is not None:
                 notes.append(Note("rare", words))
             if self.rare.is_tail:
@@ -331,13 +385,10 @@ class Deciding:
             return None
         rare, target = self.wanted
         n_flagged = int(rare.mass(found.labels))
-        expected = expectations_from(
-            rare.name,
-            ClassCounts(found.open, found.known, found.drawn),
-            n_flagged,
-            self.n_items,
-            self.belief.of_class,
-            self._given(rare),
+        with_target = n_flagged, ClassCounts(found.open, found.known, found.drawn)
+        expected, without = (
+            expectations_from(rare.name, counts, n, self.n_items, self.belief.of_class, self._given(rare))
+            for n, counts in (with_target, (found.n_without, found.without))
         )
         return target_reached(
             expected,
@@ -349,6 +400,11 @@ class Deciding:
             n_items=self.n_items,
             n_gold=0 if self.vouching is None else len(self.vouching),
             share=float(rare.mass(self.shares)),
+            flags=decider.rule.needed,
+            n_known=int(found.known.sum()),
+            n_flagged_without=found.n_without,
+            recall_without=without.recall,
+            why_not=self.why_not,
         )
 
 
@@ -397,12 +453,18 @@ def decide_crowd(
         _vouching(rule, probabilities),
         probabilities.has_features,
     )
+    if deciding.wanted is not None:
+        deciding = replace(deciding, why_not=probabilities.independent.why_not)
+
+    def draws() -> IndependentDraws:
+        return probabilities.independent
+
     free = probabilities.free
     if free is not None and allow_unvoted is False:
         free = free & (np.arange(n) >= n_tasks)
     part = ItemBatch(probabilities.p, votes, own_labels, probabilities.gold, probabilities.ranking, free)
     part = deciding.with_own(part)
-    sums = deciding.look(part, crowd.task_ptr, crowd.worker)
+    sums = deciding.look(part, crowd.task_ptr, crowd.worker, draws)
 
     def kth_largest(wanted: RareClass, k: int) -> float:
         scores = wanted.mass(part.p[deciding.may(part) & (part.gold < 0)])
@@ -410,7 +472,7 @@ def decide_crowd(
 
     decider = deciding.decider(sums, kth_largest)
     codes, n_guarded = decider.codes(part)
-    found = deciding.labelled(decider, part, codes, n_guarded, lambda: probabilities.independent)
+    found = deciding.labelled(decider, part, codes, n_guarded, draws)
     flagged = deciding.flagged(decider, part, codes)
     return deciding.outcome(decider, sums.survey, found)._replace(codes=codes, flagged=flagged)
 

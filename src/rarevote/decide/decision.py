@@ -16,6 +16,7 @@ from rarevote.decide.expectations import (
     ClassCounts,
     Expectations,
     Expected,
+    World,
     accuracy_from,
     count_class,
     count_labels,
@@ -24,6 +25,9 @@ from rarevote.decide.expectations import (
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget
 from rarevote.decide.rules import ABSTAINED
+
+_ONLY_SHARED = "as in real crowds whose annotators share some of their errors"
+_BOTH_WORLDS = f"three quarters {_ONLY_SHARED}, one quarter as if annotators erred independently"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,7 @@ class Decision:
         trivial: the same if nothing were decided.
         n_abstained: items without an answer.
         target: what came of a recall target, if there was one.
+        only_shared: why nothing is said of annotators who err independently, in words; empty where it is.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
         confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
         flagged: items that are of the rare class, or flagged for a tail, (n); likewise.
@@ -58,6 +63,7 @@ class Decision:
     trivial: TrivialCosts
     n_abstained: int
     target: RecallTarget | None = None
+    only_shared: str = ""
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
     flagged: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
@@ -192,6 +198,7 @@ def expected_decision(
     costs: FloatArray,
     given: FloatArray | None = None,
     target: RecallTarget | None = None,
+    only_shared: str = "",
 ) -> Decision:
     """A decision with what to expect of it.
 
@@ -205,6 +212,7 @@ def expected_decision(
         costs: of mistakes, (K, K).
         given: share of every class, where those were given, (K).
         target: what came of a recall target.
+        only_shared: why annotators who err independently are left out, in words.
     """
     found = [
         expectations_from(
@@ -233,12 +241,13 @@ def expected_decision(
             ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
         ),
         of_rare,
-        f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
+        f"{_ONLY_SHARED if only_shared else _BOTH_WORLDS}; class shares {shares_from}",
         costs,
         counts.cost,
         TrivialCosts.of(counts.constant, classes, rare),
         counts.n_items - counts.n_labels,
         target,
+        only_shared,
     )
 
 
@@ -262,6 +271,7 @@ def with_expectations(
         costs=costs,
         given=probabilities.mean if probabilities.is_given else None,
         target=target,
+        only_shared=probabilities.independent.why_not,
     )
     own = rare.holds(codes) if flagged is None else flagged
     return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes), flagged=own)
@@ -335,11 +345,27 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
             "unknown_without_an_audit": [what for what, found in shares.items() if found.is_unknown],
         }
 
+    def in_world(one: Expectations, world: World) -> dict[str, Any]:
+        return {
+            **figure("share", one.prevalence.worlds[world]),
+            **figure("expected_recall", one.recall.worlds[world]),
+            **figure("expected_precision", one.precision.worlds[world]),
+        }
+
+    worlds: dict[World, dict[str, Any]] = {
+        world: {
+            "classes": {str(one.name): in_world(one, world) for one in decision.expected},
+            **figure("expected_accuracy", accuracy),
+        }
+        for world, accuracy in decision.accuracy.worlds.items()
+    }
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
         "classes": {str(one.name): figures_of(one) for one in decision.expected},
         **figure("expected_accuracy", decision.accuracy),
+        "worlds": worlds,
+        "only_shared": decision.only_shared or None,
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
         "cost_of_flagging_all": finite_or_none(decision.trivial.flag_all),
@@ -347,10 +373,8 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     }
     if all(one is not decision.of_rare for one in decision.expected):
         figures["tail"] = {"name": str(decision.of_rare.name), **figures_of(decision.of_rare)}
+        for world, about in worlds.items():
+            about["tail"] = in_world(decision.of_rare, world)
     if decision.target is not None:
-        target = dict(vars(decision.target))
-        # The threshold is infinite where nothing needs a flag.
-        target |= {"name": str(target["name"]), "threshold": finite_or_none(target["threshold"])}
-        target["words"] = target.pop("description")
-        figures["recall_target"] = target
+        figures["recall_target"] = decision.target.figures()
     return figures

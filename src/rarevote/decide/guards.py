@@ -28,6 +28,8 @@ _MIN_UNVOTED = 3
 # simulated ones of 0.5% do, and 2% of their labels or fewer are right (benchmarks/deciding.py).
 _MIN_LABELLED = 10
 _LITTLE_AGREEMENT = 0.05
+# A class whose share is so much smaller than that of its votes: almost all of them are taken for errors.
+_EXPLAINED_AWAY, _MIN_EXPLAINED = 0.35, 10  # of a class with fewer votes, any may be an accident
 # How far the shares of the labels may be from those of the votes (half the sum of the differences).
 _FAR = 0.2
 _SILENCES = (
@@ -197,6 +199,28 @@ def doubts(survey: VoteSurvey, crowd: CrowdSize) -> list[str]:
             f"{percent(votes[k])} of the votes: so far apart, one of the two is wrong.{instead}"
         )
     return said
+
+
+def explained_away_notes(shares: FloatArray, crowd: CrowdSize) -> list[str]:
+    """What to know of classes almost all of whose votes a method takes for errors, in words; nothing for most.
+
+    Args:
+        shares: mean probability of every class, (K).
+        crowd: the votes for each class, of which there are some for all but classes of gold.
+
+    >>> names = np.array(["ok", "defect"])
+    >>> crowd = CrowdSize(np.array(["ann"]), names, np.array([80, 20]), "anchored-rasch", "anchored-rasch")
+    >>> print(explained_away_notes(np.array([0.94, 0.06]), crowd)[0][:86])
+    almost all votes for defect are explained as errors (20% of the votes, 6% of the items
+    >>> explained_away_notes(np.array([0.93, 0.07]), crowd)
+    []
+    """
+    votes = crowd.class_votes / max(crowd.n_votes, 1)
+    return [
+        f"almost all votes for {crowd.classes[k]} are explained as errors ({percent(votes[k])} of the votes, "
+        f"{percent(shares[k])} of the items): look at the votes before using this class"
+        for k in np.flatnonzero((shares < _EXPLAINED_AWAY * votes) & (crowd.class_votes >= _MIN_EXPLAINED)).tolist()
+    ]
 
 
 def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: Any) -> str | None:

@@ -192,6 +192,7 @@ class Probabilities:
         how: where the class shares come from, in words.
         is_given: whether the class shares were given.
         is_default: whether the default method reported them; how far they are believed depends on it.
+        is_jury: whether models cast most of the votes; how far labels are believed depends on it.
         blind: the same of a fit that was not given the gold, (n, K); None where nothing needs it.
         free: items whose label needs no vote, because their features count, (n); None where features play no part.
         has_features: whether features count at all.
@@ -205,6 +206,7 @@ class Probabilities:
     how: str = "as the votes have them"
     is_given: bool = False
     is_default: bool = False
+    is_jury: bool = False
     blind: FloatArray | None = None
     free: NDArray[np.bool_] | None = None
     has_features: bool = False

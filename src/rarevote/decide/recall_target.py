@@ -1,32 +1,59 @@
 """The recall target: how many items to flag for a share of a class, and what is known of that list.
 
-As many of the items that are most probably of the class are flagged as make the *expected* recall reach the target
-(:mod:`rarevote.decide.expectations`). Gold that is a *random sample* of the items can promise: with ``g`` of them of
-the class, flagging all items that score at least as high as the ``(r + 1)``-th lowest of them misses the target with
-probability at most ``P(Binomial(g, 1 - target) <= r)``. Where they are so few that this cannot be small, nothing is
-promised, and what remains is an audit, whose cost has a floor (:mod:`rarevote.decide.floor`).
+As many of the items that are most probably of the class are flagged as bring the median recall over the draws of one
+world to the target (:mod:`rarevote.decide.expectations`): the world in which annotators share errors as in real crowds,
+or that in which they err independently. What both need is said.
+
+Gold that is a *random sample* of the items can promise: with ``g`` of them of the class, flagging all items that score
+at least as high as the ``(r + 1)``-th lowest of them misses the target with probability at most
+``P(Binomial(g, 1 - target) <= r)``. Where they are so few that this cannot be small, nothing is promised, and what
+remains is an audit, whose cost has a floor (:mod:`rarevote.decide.floor`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, comb, log
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.grades import Grades
-from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none
 from rarevote.crowd.rare import RareClass, split_question
 from rarevote.crowd.words import Described, counted
-from rarevote.decide.expectations import Curve, Expectations, drawn_rates, logit_of
+from rarevote.decide.expectations import NOTHING, Curve, Expectations, Expected, World, drawn_rates, logit_of
 from rarevote.decide.floor import floor_reviews
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, how
 
 #: How sure a promise must be.
 CONFIDENCE = 0.8
+#: The world whose draws say how many items are flagged: nearer to the target on real crowds than the other, and than
+#: both together (``benchmarks/recall_targets.py``).
+ERRORS: World = "shared"
+
+
+class Flags(NamedTuple):
+    """How many items bring the recall to the target in each world.
+
+    Attributes:
+        shared: where annotators share errors as in real crowds.
+        independent: where they err independently; None where nothing was drawn.
+        errors: the world that is used.
+    """
+
+    shared: int
+    independent: int | None
+    errors: World = ERRORS
+
+    @property
+    def used(self) -> int:
+        """Those of the world that is used."""
+        found = self.shared if self.errors == "shared" else self.independent
+        assert found is not None
+        return found
 
 
 @dataclass(frozen=True)
@@ -40,6 +67,12 @@ class RecallTarget(Described):
         threshold: items whose probability of the class is at least this are flagged.
         promised: whether the target is promised, by a random sample of known items.
         n_flagged: items flagged.
+        flags: items that each world needs, "independent" and "shared"; of the one that is used, those flagged. Empty
+            where gold promises the target, and without "independent" where nothing was drawn.
+        errors: the world that is used.
+        recall: what to expect of the flagged items.
+        n_flagged_without: items that are flagged without a target, by the method's own decision.
+        recall_without: what to expect of those.
         floor: reviews of unflagged items below which no audit can certify the target for this list.
         description: the promise, or what is expected, and where to go from there.
     """
@@ -52,6 +85,38 @@ class RecallTarget(Described):
     n_flagged: int
     floor: int
     description: str
+    flags: Mapping[World, int] = field(default_factory=dict)
+    errors: World = ERRORS
+    recall: Expected = NOTHING
+    n_flagged_without: int = 0
+    recall_without: Expected = NOTHING
+
+    def figures(self) -> dict[str, Any]:
+        """The same as plain values for JSON."""
+        plain = {name: getattr(self, name) for name in ("target", "confidence", "promised", "n_flagged", "floor")}
+        return {
+            "name": str(self.name),
+            **plain,
+            # The threshold is infinite where nothing needs a flag.
+            "threshold": finite_or_none(self.threshold),
+            "errors": self.errors,
+            "flags": dict(self.flags),
+            "expected_recall": finite_or_none(self.recall.value),
+            "expected_recall_interval": self.recall.interval,
+            "without_target": {
+                "n_flagged": self.n_flagged_without,
+                "expected_recall": finite_or_none(self.recall_without.value),
+                "expected_recall_interval": self.recall_without.interval,
+            },
+            "words": self.description,
+        }
+
+
+def check_errors(errors: Any) -> World:
+    """Refuse anything but the name of a world."""
+    if errors not in get_args(World):
+        raise ParameterError(f"{how('errors', '--errors')} must be independent or shared, got {errors!r}")
+    return errors  # type: ignore[no-any-return]
 
 
 def check_share(name: str, value: Any) -> None:
@@ -123,16 +188,46 @@ def flags_needed(of_all: IntArray, that_may: IntArray, target: float, curve: Cur
     Returns:
         A number of items; all that may be flagged if they do not reach it.
     """
-    if not that_may.any():
-        return 0
     used = np.flatnonzero(of_all)
     size, within = of_all[used], that_may[used]
     rate = drawn_rates(logit_of(used), size, curve, np.random.default_rng(4), given)
-    found = np.cumsum((rate * within)[:, ::-1], axis=1)  # most probable bin first
-    recall = np.concatenate([[0.0], np.median(found / (rate @ size)[:, None], axis=0)])
+    return fewest_flags(rate * within, rate @ size, within, target)
+
+
+def flags_in_draws(drawn: IntArray, that_may: IntArray, target: float) -> int | None:
+    """How many of the most probable items that may be flagged reach the target if annotators err independently.
+
+    Args:
+        drawn: items of the class whose class is not known, in every draw, all and those that may be flagged, by bin of
+            the probability, (n_draws, 2, N_BINS).
+        that_may: items that may be flagged, (N_BINS).
+        target: the recall.
+
+    Returns:
+        A number of items; None where nothing was drawn.
+    """
+    if not len(drawn):
+        return None
+    of_all, found = drawn[:, 0], drawn[:, 1]
+    return fewest_flags(found.astype(np.float64), of_all.sum(axis=1).astype(np.float64), that_may, target)
+
+
+def fewest_flags(found: FloatArray, total: FloatArray, within: IntArray, target: float) -> int:
+    """How many items, the most probable bins first, bring the median of ``found / total`` over the draws to the target.
+
+    Args:
+        found: items of the class that each bin has, in every draw, (n_draws, n_bins).
+        total: all items of the class, in every draw, (n_draws).
+        within: items of each bin that may be flagged, (n_bins).
+    """
+    seen = total > 0
+    if not within.any() or not seen.any():
+        return 0
+    upwards = np.cumsum(found[seen, ::-1], axis=1)  # most probable bin first
+    recall = np.concatenate([[0.0], np.median(upwards / total[seen, None], axis=0)])
     last = int(np.searchsorted(recall, target - 1e-9))
-    if last > size.size:
-        return int(that_may.sum())
+    if last > within.size:
+        return int(within.sum())
     # Of the bin within which the target is reached, as many items as the way from one end to the other needs.
     needed = (target - recall[last - 1]) / max(recall[last] - recall[last - 1], 1e-12)
     above, inside = int(within[::-1][: last - 1].sum()), int(within[::-1][last - 1])
@@ -150,6 +245,11 @@ def target_reached(
     n_items: int,
     n_gold: int,
     share: float,
+    flags: Flags | None = None,
+    n_known: int = 0,
+    n_flagged_without: int = 0,
+    recall_without: Expected = NOTHING,
+    why_not: str = "",
 ) -> RecallTarget:
     """What came of a recall target.
 
@@ -157,22 +257,56 @@ def target_reached(
         expected: of the flagged items.
         n_gold: random known items of the class.
         share: of the class, for how much gold would be needed.
+        flags: what each world needs of the items that are not known.
+        n_known: known items of the class, which are flagged anyway.
+        n_flagged_without: items that the method's own decision flags.
+        recall_without: what to expect of those.
+        why_not: why independent errors were not drawn, in words.
     """
     hits = 0 if not n_flagged else round(n_flagged * expected.precision.value)
     floor = floor_reviews(hits, n_items - n_flagged, target=target, confidence=confidence)
     name, sure = expected.name, f"{100 * confidence:g}% confidence"
-    if promised:
+    both: dict[World, int] = {}
+    errors: World = ERRORS
+    if promised or flags is None:
         words = f"recall of {name} at least {target:g} with {sure}, gold included, by {n_gold} random known tasks"
     else:
+        errors = flags.errors
+        if flags.independent is not None:
+            both["independent"] = flags.independent + n_known
+        both["shared"] = flags.shared + n_known
+        both[errors] = n_flagged  # as many as are labelled: of equal probabilities all or none
         words = (
             f"no promise on the recall of {name}: expected is {expected.recall.description}. "
+            f"{_flags_wanted(both, errors, why_not)}. Without a target {n_flagged_without:,} are flagged; expected "
+            f"recall: {recall_without.description}. "
             f"{_what_would_promise(name, target, confidence, n_gold, max(share, 1.0 / max(n_items, 1)))}"
         )
     words += (
-        f". Nobody can certify it for this list, whatever the crowd, with fewer than {counted(floor, 'review')} of the "
-        f"{counted(n_items - n_flagged, 'task')} that are not on it: see rarevote audit"
+        f". To prove it for this list takes at least {counted(floor, 'review')} of the "
+        f"{counted(n_items - n_flagged, 'task')} that are not on it, whatever the crowd: see rarevote audit"
     )
-    return RecallTarget(name, target, confidence, threshold, promised, n_flagged, floor, words)
+    return RecallTarget(
+        name, target, confidence, threshold, promised, n_flagged, floor, words,
+        flags=both,
+        errors=errors,
+        recall=expected.recall,
+        n_flagged_without=n_flagged_without,
+        recall_without=recall_without,
+    )  # fmt: skip
+
+
+def _flags_wanted(flags: Mapping[World, int], errors: World, why_not: str) -> str:
+    """How many items each world needs, and which number is used, in words."""
+    if "independent" not in flags:
+        return (
+            f"Flag {counted(flags['shared'], 'item')} if annotators share errors as real crowds do (what independent "
+            f"errors need is not known: {why_not})"
+        )
+    return (
+        f"Flag {counted(flags['independent'], 'item')} if annotators err independently, {flags['shared']:,} if they "
+        f"share errors as real crowds do; the {'first' if errors == 'independent' else 'second'} is used"
+    )
 
 
 def _what_would_promise(name: Any, target: float, confidence: float, n_gold: int, share: float) -> str:

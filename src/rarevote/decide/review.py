@@ -101,8 +101,9 @@ def plan_review(
     n_annotators: int = 3,
     max_each: int | None = None,
     available: IntArray | None = None,
+    worth: FloatArray | None = None,
 ) -> ReviewPlan:
-    """Choose the tasks whose review lowers the expected cost most.
+    """Choose the tasks whose review lowers the expected cost most, or that are worth most by another measure.
 
     Args:
         probabilities: of all tasks, those with votes first.
@@ -115,6 +116,7 @@ def plan_review(
         n_annotators: how many people to suggest per task.
         max_each: the most tasks to suggest one person for; no limit if not given.
         available: numbers of the workers who can be asked; all if not given.
+        worth: what tasks are chosen by, the largest first, 0 for never, (n); the fall of the cost if not given.
 
     Raises:
         ParameterError: ``max_review`` is no whole number of at least 1.
@@ -127,8 +129,9 @@ def plan_review(
             f"{len(probabilities):,} probabilities and {len(codes):,} decisions do not fit {len(names):,} tasks"
         )
     gain = review_gains(probabilities.p, codes, costs)
-    chosen = np.argsort(-gain, kind="stable")[:max_review]
-    chosen = chosen[gain[chosen] > 0]
+    worth = gain if worth is None else worth
+    chosen = np.argsort(-worth, kind="stable")[:max_review]
+    chosen = chosen[worth[chosen] > 0]
     ask = _Suggestions(annotations, abilities, n_annotators, max_each, available)
     items = tuple(
         _item(probabilities, int(codes[row]), costs, annotations, names, int(row), float(gain[row]), ask)
@@ -136,6 +139,21 @@ def plan_review(
     )
     total = float(expected_costs(probabilities.p, codes, costs).sum())
     return ReviewPlan(items, total, float(gain[chosen].sum()))
+
+
+def unseen_of(probabilities: Probabilities, annotations: Annotations, code: int) -> FloatArray:
+    """The probability of a class where a task has neither votes nor gold, else 0, (n): where to look for the class.
+
+    Raises:
+        ParameterError: no features say which of these tasks are likelier than others.
+    """
+    if not probabilities.has_features:
+        raise ParameterError(
+            f"{how('find', '--find')} orders items without votes by their features: give features that count "
+            f"({how('features=', '--features FILE')})"
+        )
+    is_unseen = (np.arange(len(probabilities)) >= annotations.n_tasks) & (probabilities.gold < 0)
+    return np.where(is_unseen, probabilities.p[:, code], 0.0)
 
 
 def check_budget(budget: int, votes_per_item: int) -> None:

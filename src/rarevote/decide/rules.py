@@ -19,7 +19,8 @@ from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import FloatArray, IntArray, picked
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.costs import cost_matrix
-from rarevote.decide.recall_target import CONFIDENCE, check_share, one_target
+from rarevote.decide.expectations import World
+from rarevote.decide.recall_target import CONFIDENCE, ERRORS, Flags, check_errors, check_share, one_target
 from rarevote.errors import ParameterError
 
 BoolArray = NDArray[np.bool_]
@@ -199,8 +200,10 @@ class MinRecall(Rule):
     confidence: float = CONFIDENCE
     random_gold: bool = False
     grades: Grades | None = None
+    errors: World = ERRORS
 
     def __post_init__(self) -> None:
+        check_errors(self.errors)
         if not 0.0 < self.confidence < 1.0:
             raise ParameterError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
 
@@ -234,12 +237,14 @@ class FlagAbove(Rule):
         rare: the class, or the tail.
         threshold: items whose probability of it is at least this are flagged.
         promised: whether gold promises a recall: then the ranking decides, and nothing may be left out.
+        needed: how many items each world needs; None where that does not matter.
     """
 
     name: ClassVar[str] = "recall"
     rare: RareClass
     threshold: float
     promised: bool = False
+    needed: Flags | None = None
 
     @property
     def description(self) -> str:

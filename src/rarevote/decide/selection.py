@@ -10,9 +10,9 @@ from rarevote.crowd.grades import Grades, order_wanted
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.costs import Costs
 from rarevote.decide.ordered import BalancedMedian, GradeRule, Levelled, MeanGrade, Median
-from rarevote.decide.recall_target import CONFIDENCE
+from rarevote.decide.recall_target import CONFIDENCE, ERRORS, check_errors
 from rarevote.decide.rules import AbstainBelow, Argmax, LeastCost, MinRecall, OwnLabels, Rule
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, how
 
 #: rules by name; one with a field ``cap`` also takes it behind a colon
 RULES: dict[str, type[Rule]] = {"labels": OwnLabels, "argmax": Argmax, "balanced": Balanced}
@@ -74,6 +74,7 @@ def rule_of(
     cap: float | None = None,
     confidence: float = CONFIDENCE,
     random_gold: bool = False,
+    errors: Any = ERRORS,
     own: Rule | None = None,
     grades: Grades | None = None,
 ) -> Rule:
@@ -86,6 +87,11 @@ def rule_of(
     chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:
         raise ParameterError(f"{' and '.join(chosen)} contradict each other: each is a way to decide, choose one")
+    if check_errors(errors) != ERRORS and min_recall is None:
+        raise ParameterError(
+            f"{how('errors', '--errors')} {errors} says how a recall target counts: it goes with "
+            f"{how('min_recall', '--min-recall')}"
+        )
     if isinstance(decide, Rule):
         return decide
     if decide is not None:
@@ -95,6 +101,6 @@ def rule_of(
     if costs is not None:
         return LeastCost(costs)
     if min_recall is not None:
-        return MinRecall(min_recall, confidence, random_gold, grades)
+        return MinRecall(min_recall, confidence, random_gold, grades, errors)
     plain = own or OwnLabels()
     return plain if abstain_below is None else AbstainBelow(abstain_below, plain)

@@ -1,7 +1,8 @@
 """May these labels be used? Whether the crowd can answer, whether the model fits, and when not to trust the answer.
 
 Three questions, each answered by *findings*: a sentence, and how much it weighs. A "note" is something to know, "care"
-something to act on before the labels are used, "stop" a reason not to use them. The verdict is that of the gravest.
+something to act on before the labels are used, "stop" a reason not to use them. The verdict goes by the share of the
+labels that is expected to be right, unless the crowd cannot answer at all; the other findings are its reasons.
 Nothing here needs a truth; where only a truth can tell, that is said, and how to get there with few reviews (an audit).
 """
 
@@ -27,16 +28,17 @@ from rarevote.decide.guards import silences
 from rarevote.decide.probabilities import Probabilities
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_figures, agreement_of
 from rarevote.diagnose.jury import JuryCondition, jury_condition, jury_sentences
+from rarevote.diagnose.leaning import Leaning, leaning_of, world_sentences
 from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
 from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
+from rarevote.diagnose.verdict import VERDICTS, Weight, weight_of, why_weight
 from rarevote.diagnose.workers import recognition
 from rarevote.errors import InputError, how
 from rarevote.methods.base import Estimator
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.registry import methods_that
 
-Weight = Literal["note", "care", "stop"]
 Question = Literal["crowd", "fit", "trust"]
 
 #: the three questions, as a person asks them
@@ -45,9 +47,6 @@ QUESTIONS: Mapping[Question, str] = {
     "fit": "Does the model fit the votes?",
     "trust": "When not to trust the labels",
 }
-#: the verdict by the gravest finding
-VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care", "stop": "do not use"}
-
 # Agreement of chance; so many items on which nobody ever disagrees; votes on an item together that say little (Spearman
 # and Brown's formula).
 _NO_AGREEMENT = 0.05
@@ -64,8 +63,6 @@ _AGREED = 0.95
 _RELIABLE = 0.9
 # Classes that are off matter if so many of the votes are for them.
 _FEW_OF_VOTES = 0.05
-# With fewer labels expected to be right, one in four is wrong.
-_ACCURATE = 0.75
 # Pairs that agree beyond what the model expects matter if they cast so many of the votes.
 _MANY_IN_PAIRS = 0.2
 # With more pairs of votes there is no time for every pair of annotators.
@@ -111,6 +108,10 @@ class Check:
         expected: what to expect of the labels of the class that matters.
         accuracy: expected share of the labels that are right.
         classes: names of the classes.
+        leaning: whether the evidence leans to shared or to independent errors.
+        only_shared: why nothing is expected of annotators who err independently, in words; empty where it is.
+        worlds: what to expect in each world, and which one the evidence leans to, in sentences without full stops.
+        is_unproved_jury: whether models cast most of the votes, and no gold says how right they are.
         on_grades: how far annotators agree on grades, where the classes have an order.
     """
 
@@ -130,27 +131,36 @@ class Check:
     expected: Expectations
     accuracy: Expected
     classes: tuple[Any, ...]
+    leaning: Leaning
+    only_shared: str
+    worlds: tuple[str, ...]
+    is_unproved_jury: bool
     on_grades: OrderedAgreement | None = None
 
     @property
     def weight(self) -> Weight:
-        """That of the gravest finding."""
-        found = {one.weight for one in self.findings}
-        return "stop" if "stop" in found else "care" if "care" in found else "note"
+        """How grave the verdict is: by the expected accuracy, unless the crowd cannot answer."""
+        if self.cannot_answer:
+            return "stop"
+        return weight_of(self.accuracy, is_unproved_jury=self.is_unproved_jury)
 
     @property
     def cannot_answer(self) -> bool:
         """Whether the crowd cannot answer, whatever the method."""
-        return self.weight == "stop"
+        return any(one.weight == "stop" for one in self.answers("crowd"))
 
     @property
     def verdict(self) -> str:
-        """In one line: "can be used, as far as votes can tell", "use with care: ...", "do not use: ..."."""
-        weight = self.weight
-        reasons = list(dict.fromkeys(one.short for one in self.findings if one.weight == weight and one.short))
-        if weight == "note":
-            return f"{VERDICTS[weight]}, as far as votes can tell"
-        return f"{VERDICTS[weight]}: {'; '.join(reasons)}"
+        """In one line: the words of :data:`VERDICTS`, and the expected accuracy or why the crowd cannot answer."""
+        if self.cannot_answer:
+            stops = dict.fromkeys(one.short for one in self.answers("crowd") if one.weight == "stop")
+            return f"{VERDICTS[self.weight]}: {'; '.join(stops)}"
+        return f"{VERDICTS[self.weight]}: {why_weight(self.accuracy, is_unproved_jury=self.is_unproved_jury)}"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What to act on before the labels are used, in a few words each."""
+        return tuple(dict.fromkeys(one.short for one in self.findings if one.weight != "note" and one.short))
 
     def answers(self, question: Question) -> tuple[Finding, ...]:
         """The findings on one question, the gravest first."""
@@ -164,6 +174,7 @@ class Check:
         return {
             "verdict": VERDICTS[self.weight],
             "words": self.verdict,
+            "reasons": list(self.reasons),
             "cannot_answer": self.cannot_answer,
             "method": self.method,
             "rare_class": str(self.rare),
@@ -192,13 +203,23 @@ class Check:
                 "precision": _expected_figures(self.expected.precision),
                 "prevalence": _expected_figures(self.expected.prevalence),
                 "accuracy": _expected_figures(self.accuracy),
+                "only_shared": self.only_shared or None,
+                "leans_to": self.leaning.world,
+                "words": list(self.worlds),
             },
         }
 
 
 def _expected_figures(found: Expected) -> dict[str, Any]:
     # Of a figure that there is not, the interval is NaN wide: it is not told either.
-    return {"value": finite_or_none(found.value), "interval": found.interval, "is_told": found.is_told}
+    return {
+        "value": finite_or_none(found.value),
+        "interval": found.interval,
+        "is_told": found.is_told,
+        "worlds": {
+            name: {"value": finite_or_none(one.value), "interval": one.interval} for name, one in found.worlds.items()
+        },
+    }
 
 
 def check_fit(
@@ -210,6 +231,7 @@ def check_fit(
     rare: RareClass,
     models: Iterable[Any] = (),
     grades: Grades | None = None,
+    arguments: str = "LABELS",
     n_replicates: int = N_REPLICATES,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
@@ -223,6 +245,7 @@ def check_fit(
         rare: the class that matters.
         models: names of the workers that are models.
         grades: the order of the classes, where there is one.
+        arguments: how a command names the votes, for the hint of what to do next.
         n_replicates: times that the model casts the votes again.
         progress: called with how many of these are done so far.
 
@@ -242,7 +265,8 @@ def check_fit(
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])
-    expected, accuracy = decision.of_rare, decision.accuracy
+    leaning, expected, accuracy = leaning_of(alike), decision.of_rare, decision.accuracy
+    is_unproved_jury = probabilities.is_jury and not (probabilities.gold >= 0).any()
     findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]
     on_grades = None if grades is None else ordered_agreement(crowd, grades)
     if on_grades is not None and on_grades.n_tasks:
@@ -250,8 +274,9 @@ def check_fit(
     if can_answer:
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
-        findings += _of_accuracy(accuracy)
-        findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected)
+        findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
+        ordered = "" if grades is None else f" --ordered {shlex.quote(grades.text)}"
+        findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected, f"{arguments}{ordered}")
     return Check(
         method=estimator.method_name,
         rare=rare.name,
@@ -269,6 +294,10 @@ def check_fit(
         expected=expected,
         accuracy=accuracy,
         classes=tuple(crowd.classes.tolist()),
+        leaning=leaning,
+        only_shared=decision.only_shared,
+        worlds=world_sentences(decision, leaning),
+        is_unproved_jury=is_unproved_jury,
         on_grades=on_grades,
     )
 
@@ -448,13 +477,16 @@ def _meaning(fit: ModelFit) -> str:
 # when not to trust it
 
 
-def _of_accuracy(accuracy: Expected) -> Iterator[Finding]:
-    right = f"{percent(accuracy.value)} of the labels are expected to be right"
-    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({accuracy.percent_range}); no promise."
-    if accuracy.value < _ACCURATE:
-        yield Finding("trust", "care", words, f"only {right}")
-    elif np.isfinite(accuracy.value):
-        yield Finding("trust", "note", words)
+def _of_accuracy(accuracy: Expected, *, is_unproved_jury: bool) -> Iterator[Finding]:
+    if np.isfinite(accuracy.value):
+        right = f"{percent(accuracy.value)} are expected to be right ({accuracy.percent_range})"
+        yield Finding("trust", weight_of(accuracy), f"Of all labels, {right}; no promise.")
+    if is_unproved_jury:
+        words = (
+            "Most votes are by models, which share more of their errors than people do: gold "
+            f"({how('gold=', '--gold')}) or an audit shows how right they are."
+        )
+        yield Finding("trust", "care", words, "most votes are by models")
 
 
 def _of_trust(
@@ -465,14 +497,17 @@ def _of_trust(
     alike: ErrorsAlike,
     jury: JuryCondition,
     expected: Expectations,
+    arguments: str,
 ) -> Iterator[Finding]:
     for words in alike.warnings:
         yield Finding("trust", "care", f"{capital(words)}.", "a few who err alike outvote the rest")
     for words in said.get("doubt", ()):
         yield Finding("trust", "care", capital(words), "labels far from the votes")
+    for words in said.get("explained away", ()):
+        yield Finding("trust", "care", f"{capital(words)}.", "a class whose votes are explained as errors")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
-    yield _of_expectations(expected, rare, int(flagged.sum()))
+    yield _of_expectations(expected, rare, int(flagged.sum()), arguments)
     lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | rare.holds(np.arange(crowd.n_classes))))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
@@ -489,7 +524,7 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
     return replace(jury, **arrays)
 
 
-def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int) -> Finding:
+def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int, arguments: str) -> Finding:
     name = rare.name
     figures = {"recall": expected.recall, "precision": expected.precision}
     unknown = [what for what, one in figures.items() if one.is_unknown]
@@ -498,8 +533,7 @@ def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int) -
     head = f"{capital(counted(n_labelled, 'item is', 'items are'))} {verb} {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
-    ordered = " --ordered GRADES" if rare.is_tail else ""
-    audit = f"rarevote audit start LABELS{ordered} --find {shlex.quote(f'{name}=0.9')} {files}"
+    audit = f"rarevote audit start {arguments} --find {shlex.quote(f'{name}=0.9')} {files}"
     if unknown:
         what = " and ".join(unknown)
         words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"

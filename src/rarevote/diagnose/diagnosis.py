@@ -23,6 +23,7 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_of
 from rarevote.diagnose.classes import Classes, describe_classes
 from rarevote.diagnose.items import Items, Overruled, describe_items, describe_overruled
+from rarevote.diagnose.leaning import leaning_of, world_sentences
 from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.piles import Piles, make_piles
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
@@ -76,6 +77,7 @@ class Diagnosis:
         expected: what to expect of the labels of the rare class and up to seven others.
         majority_recall: the recall to expect of a majority vote, of the same classes.
         expected_accuracy: share of all labels that are expected to be right.
+        worlds: what to expect of the rare class in each world, and which one the evidence leans to, in sentences.
         piles: the items by how sure it is that they are of the rare class.
         trade_offs: expected, of the same classes, those with the fewest items first.
         true_trade_offs: the same counted on the truth; empty without it.
@@ -105,6 +107,7 @@ class Diagnosis:
     expected: Mapping[int, Expectations]
     majority_recall: Mapping[int, Expected]
     expected_accuracy: Expected
+    worlds: tuple[str, ...]
     piles: Piles
     trade_offs: tuple[TradeOff, ...]
     true_trade_offs: tuple[TradeOff, ...]
@@ -206,6 +209,7 @@ def diagnose(
             posterior=estimator.posterior_,
             unvoted={name: int(code) for name, code in zip(crowd.unanswered.tolist(), pool, strict=True)},
         )
+    alike = errors_alike(crowd, gold=voted.gold, models=models)
     of_majority = {k: majority_recall(voted, votes, k) for k in drawn}
     found = Diagnosis(
         crowd=crowd,
@@ -220,6 +224,7 @@ def diagnose(
         expected=expected,
         majority_recall=of_majority,
         expected_accuracy=decision.accuracy,
+        worlds=world_sentences(decision, leaning_of(alike)),
         piles=make_piles(mass_of[rare.code]),
         trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k], of_majority[k]) for k in drawn),
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
@@ -233,7 +238,7 @@ def diagnose(
         on_grades=None if grades is None else ordered_agreement(crowd, grades),
         grades=grades,
         leans=estimator.relative_leans(),
-        alike=errors_alike(crowd, gold=voted.gold, models=models),
+        alike=alike,
     )
     if rare.is_tail:
         of_tail = tail_view(found, probabilities, decision, rare, estimator.posterior_, truth)

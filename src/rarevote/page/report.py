@@ -34,7 +34,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
-from rarevote.crowd.words import percent
+from rarevote.crowd.words import capital, percent
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.jury import jury_sentences
 from rarevote.diagnose.piles import MISSED, SURE
@@ -203,6 +203,7 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
         sections,
         headline=sentences.headline(found),
         lead=" ".join(filter(None, (sentences.lead(found), f"{about.features}." if about.features else ""))),
+        worlds=[f"{capital(words)}." for words in found.worlds],
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
         leads=found.head.leading is not None,
@@ -221,7 +222,9 @@ def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
     Args:
         sections: what the page consists of; without lists of items or annotators.
     """
-    return _assembled(about, sections, headline=headline, lead="", tiles=[], n_classes=0, cautions=about.cautions)
+    return _assembled(
+        about, sections, headline=headline, lead="", worlds=[], tiles=[], n_classes=0, cautions=about.cautions
+    )
 
 
 def _assembled(about: About, sections: Sequence[Section], **head: Any) -> str:

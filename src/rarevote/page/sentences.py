@@ -80,9 +80,11 @@ def headline(found: Diagnosis) -> str:
     if not best.from_truth and not expected.is_told:
         return f"{start}. How many such items it misses is {UNKNOWN}."
     ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
-    finds = "by the truth, this finds" if best.from_truth else "this is expected to find about"
-    finds = f"{start}: {finds} {ours} of all that are"
-    if ours == theirs:
+    finds = f"by the truth, this finds {ours}"
+    if not best.from_truth:
+        finds, theirs = f"this is expected to find {in_words(expected)}", in_words(found.majority_recall[found.rare])
+    finds = f"{start}: {finds} of all that are"
+    if percent(best.chosen.recall) == percent(best.majority.recall):
         return f"{finds}, and so does a majority vote."
     return f"{finds}, where a majority vote finds {theirs}."
 
@@ -97,7 +99,7 @@ def _of_all_classes(found: Diagnosis) -> str:
         )
     if not found.expected_accuracy.is_told:
         return f"{start}. What share of the labels is right is {UNKNOWN}."
-    return f"{start}: about {percent(found.expected_accuracy.value)} of the labels are expected to be right."
+    return f"{start}: {in_words(found.expected_accuracy)} of the labels are expected to be right."
 
 
 def recall_warning(found: Diagnosis) -> str | None:
@@ -110,7 +112,11 @@ def recall_warning(found: Diagnosis) -> str | None:
     what = "compare methods (rarevote compare), or decide by what a miss costs (--cost) or by a recall target"
     if best.from_truth:
         return f"By the truth, a majority vote finds more of {rare} ({theirs}) than this result ({ours}): {what}."
-    return f"A majority vote is expected to find more of {rare} (about {theirs}) than this result ({ours}): {what}."
+    more, less = found.majority_recall[found.rare], found.expected[found.rare].recall
+    return (
+        f"A majority vote is expected to find more of {rare}, {in_words(more)}, than this result, {in_words(less)}: "
+        f"{what}."
+    )
 
 
 def lead(found: Diagnosis) -> str:

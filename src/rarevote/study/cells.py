@@ -1,9 +1,7 @@
 """Studies as cells: one fit of one method on one dataset with one seed, each kept in a file of its own.
 
-A finished cell is a small JSON file, written whole or not at all and named after everything that decides its content:
-dataset, method, parameters, seed, version of the package and a digest of the data. A study that is stopped at any
-point, however rudely, is therefore resumed, and asking for it again only reads files. Cells that failed are
-tried again.
+A finished cell is kept (:mod:`rarevote.study.kept`) under dataset, method, parameters, seed, version of the package and
+a digest of the data. Cells that failed are tried again.
 """
 
 from __future__ import annotations
@@ -22,10 +20,9 @@ from typing import Any, Literal
 from rarevote import __version__
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, RarevoteError
-from rarevote.io.json_text import parse_json
-from rarevote.io.write.atomic import replacing
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import find_method
+from rarevote.study.kept import as_key, file_name, read_kept, write_kept
 from rarevote.study.measures import score_fit
 from rarevote.study.pool import run_jobs
 
@@ -138,15 +135,13 @@ class Cell:
             "version": __version__,
             "data": self.problem.digest,
         }
-        read_back: dict[str, Any] = json.loads(json.dumps(parts, default=repr))
-        return read_back
+        return as_key(parts)
 
     @cached_property
     def file_name(self) -> str:
-        """A name that a person can place, made unique by a digest of the key."""
+        """Of the file that keeps it."""
         seed = "" if self.seed is None else f".seed{self.seed}"
-        digest = hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()
-        return f"{self.problem.name}.{self.variant.method}{seed}.{digest[:16]}.json"
+        return file_name(f"{self.problem.name}.{self.variant.method}{seed}", self.key)
 
     @property
     def cost(self) -> float:
@@ -227,17 +222,12 @@ def unavailable(variants: Sequence[Variant]) -> dict[Variant, str]:
 
 def _read(path: Path, cell: Cell) -> CellOutcome | None:
     """The outcome kept for exactly this cell, or None."""
+    kept = read_kept(path, cell.key)
     try:
-        kept = parse_json(path.read_text(encoding="utf-8"))
-        outcome = CellOutcome(**{field.name: kept[field.name] for field in fields(CellOutcome)})
-    except (OSError, ValueError, KeyError, TypeError):
+        outcome = CellOutcome(**{field.name: (kept or {})[field.name] for field in fields(CellOutcome)})
+    except (KeyError, TypeError):
         return None  # absent, or changed by someone else: it is run again
-    return outcome if kept.get("key") == cell.key and outcome.status != "failed" else None
-
-
-def _write(path: Path, cell: Cell, outcome: CellOutcome) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps({"key": cell.key, **asdict(outcome)}, indent=1) + "\n", encoding="utf-8")
+    return outcome if outcome.status != "failed" else None
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -286,7 +276,7 @@ def _run_cell(job: tuple[Cell, Path]) -> list[tuple[str, CellOutcome]]:
     """Run a cell and keep its outcome at once, so that nothing is lost if the study ends here."""
     cell, folder = job
     outcome = fit_cell(cell.problem, cell.variant, cell.seed)
-    _write(folder / cell.file_name, cell, outcome)
+    write_kept(folder / cell.file_name, cell.key, asdict(outcome))
     return [(cell.file_name, outcome)]
 
 

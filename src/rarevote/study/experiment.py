@@ -39,7 +39,7 @@ from rarevote.study.tables import StudyTable, TableCell, escape_markdown, to_mar
 PAGE = "index.html"
 _SUFFIX = ".section.json"
 # The order of the paper, then ours; studies that are not named here come last.
-_ORDER = ("paper", "ablation", "synthetic", "gold", "theory", "speed")
+_ORDER = ("paper", "ablation", "synthetic", "gold", "features", "theory", "speed")
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ Decide = Callable[["Fitted"], "Result"]
 
 
 @dataclass(frozen=True)
-class Round:
+class WatchRound:
     """A round that found something new.
 
     Attributes:
@@ -89,7 +89,7 @@ class LabelsWatch:
         self.state = WatchState.load(out, source.title)
         self._last: str | None = None
 
-    def poll(self) -> Round | None:
+    def poll(self) -> WatchRound | None:
         """Look at the source, and make a round if it has anything new; None if not.
 
         Raises:
@@ -116,7 +116,7 @@ class LabelsWatch:
         pushed = self.source.push(result)
         changes.state.save(self.out)
         self.state, self._last = changes.state, now
-        return Round(changes, result, pushed, asked, len(answers))
+        return WatchRound(changes, result, pushed, asked, len(answers))
 
 
 def _fit(crowd: Crowd, answers: Mapping[Any, Any]) -> Fitted:

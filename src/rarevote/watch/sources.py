@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rarevote.audit.source import labels_sha256
+from rarevote.errors import InputError
 from rarevote.io.live.label_studio import Project, Pushed
 from rarevote.io.live.predictions import Column, check_export, predictions
 from rarevote.io.live.pulled import pull
@@ -95,6 +96,11 @@ class LabelStudioProject:
         crowd = read(self.path, options)
         if self._pushes and crowd.export is not None:
             check_export(crowd.export)
+            if crowd.export.multilabel:
+                raise InputError(
+                    f"{self.title}: a watch pushes one label an item, and here an item may have several. Watch with "
+                    "--no-push, or pull, aggregate and push with --multilabel"
+                )
         return crowd
 
     def push(self, result: Result) -> Pushed | None:

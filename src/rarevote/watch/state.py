@@ -67,7 +67,7 @@ class WatchState:
                 raise ValueError("another kind of value")
         except (ValueError, TypeError, KeyError, AttributeError):
             raise InputError(
-                f"{path}: cannot be read as what a watch wrote; remove it to begin anew, or name another --out"
+                f"{path}: cannot be read as what a watch wrote; remove it to begin again, or name another --out"
             ) from None
         if state.source != source:
             raise InputError(f"{folder}: has the results of another watch ({state.source}); name another --out")

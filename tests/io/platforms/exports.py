@@ -28,6 +28,8 @@ MAIN = {
     "mturk": ("mturk.csv", "sentiment"),
     "toloka": ("toloka.tsv", "result"),
     "appen": ("appen.csv", "relevant"),
+    "inspect-ai": ("inspect_ai.json", "value"),
+    "asreview": ("asreview.csv", "asreview_label"),
 }
 
 
@@ -188,6 +190,25 @@ def appen_units(path: Path, labelled: Sequence[str], others: Sequence[str]) -> P
     return path / "x.jsonl"
 
 
+def inspect_ai(path: Path, labelled: Sequence[str], others: Sequence[str]) -> Path:
+    scores = {f"w{w}": {"value": {"q": vote}} for w, vote in enumerate(VOTES)}
+    samples = [{"id": item, "input": text_of(item), "epoch": 1, "scores": scores} for item in labelled]
+    samples += [{"id": item, "input": text_of(item), "epoch": 1, "error": {}} for item in others]
+    log = {"version": 2, "eval": {}, "samples": [{**one, "metadata": {"text": one["input"]}} for one in samples]}
+    (path / "x.json").write_text(json.dumps(log), encoding="utf-8")
+    return path / "x.json"
+
+
+def asreview(path: Path, labelled: Sequence[str], others: Sequence[str]) -> Path:
+    # Several records of one project cannot be labelled twice: the rows of three projects in one table.
+    def row(item: str, worker: str, label: str) -> dict[str, str]:
+        about = {"record_id": item, "text": text_of(item), "asreview_group_id": item, "asreview_label": label}
+        return {**about, "asreview_time": "", "asreview_user_name": worker}
+
+    rows = [row(item, f"w{w}", vote) for item in labelled for w, vote in enumerate(VOTES)]
+    return written_table(path / "x.csv", rows + [row(item, "", "") for item in others])
+
+
 #: Writers of exports, each by its platform and, where there are several, what it is.
 EXPORTS = {
     "label-studio": label_studio,
@@ -201,4 +222,6 @@ EXPORTS = {
     "toloka": toloka,
     "appen": appen,
     "appen json": appen_units,
+    "inspect-ai": inspect_ai,
+    "asreview": asreview,
 }

@@ -12,6 +12,7 @@ import pytest
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import detect, label_studio, read_export
 from rarevote.io.platforms.write_back import check_way_back, write_back
+from tests.command import rarevote as command
 from tests.io.platforms.exports import FIXTURES
 
 SHORT = ["label_studio_min.json", "label_studio.csv"]
@@ -154,4 +155,98 @@ def test_choices_about_one_of_several_pictures(tmp_path: Path) -> None:
 def test_annotations_that_are_numbers_only(tmp_path: Path) -> None:
     path = write(tmp_path / "x.json", [{"id": 1, "data": {}, "annotations": [3, 4], "predictions": []}])
     with pytest.raises(InputError, match="2 annotations are given only by their numbers; export with the annotations"):
+        read_export(path)
+
+
+# -- ground truth, and pages of the API ------------------------------------------------------------------------------
+
+
+def annotation(who: int, choice: str, *, known: bool) -> dict[str, Any]:
+    value = {"choices": [choice]}
+    result = [{"id": "r", "from_name": "q", "to_name": "t", "type": "choices", "value": value}]
+    return {"completed_by": who, "ground_truth": known, "was_cancelled": False, "result": result}
+
+
+def tasks(n: int, *given: tuple[int, bool]) -> list[dict[str, Any]]:
+    """Tasks on which these people voted, whose annotations are marked as ground truth or not."""
+    return [
+        {
+            "id": task,
+            "data": {"text": f"text {task}"},
+            "annotations": [annotation(who, "yes" if (task + who) % 3 else "no", known=known) for who, known in given],
+            "predictions": [],
+        }
+        for task in range(n)
+    ]
+
+
+def test_imported_annotations_are_votes_although_all_are_marked_as_ground_truth(tmp_path: Path) -> None:
+    # Label Studio marks what is imported without the field.
+    path = write(tmp_path / "x.json", tasks(40, (1, True), (2, True), (3, True)))
+    export = read_export(path)
+    assert (len(export), export.gold, export.left_out) == (120, {}, {})
+    assert export.label == ["yes" if (task + who) % 3 else "no" for task in range(40) for who in (1, 2, 3)]
+    assert export.notes == (
+        "120 annotations are marked as ground truth, as Label Studio marks imported ones; they are read as votes "
+        '(ground_truth="gold" makes gold of them)',
+    )
+    # One person's on every task, and nobody else's.
+    alone = read_export(write(tmp_path / "y.json", tasks(5, (1, True))))
+    assert (len(alone), alone.gold) == (5, {})
+
+
+@pytest.mark.parametrize(
+    ("ground_truth", "n_votes", "n_gold", "left_out"),
+    [
+        (None, 20, 10, {"ground truth: used as gold, not as a vote": 10}),
+        ("votes", 30, 0, {}),
+        ("gold", 20, 10, {"ground truth: used as gold, not as a vote": 10}),
+        ("ignore", 20, 0, {"ground truth, which was to be ignored": 10}),
+    ],
+)
+def test_ground_truth_is_what_somebody_says(
+    tmp_path: Path, ground_truth: Any, n_votes: int, n_gold: int, left_out: dict[str, int]
+) -> None:
+    path = write(tmp_path / "x.json", tasks(10, (1, False), (2, False), (9, True)))
+    export = read_export(path, ground_truth=ground_truth)
+    assert (len(export), len(export.gold), export.left_out) == (n_votes, n_gold, left_out)
+
+
+def test_ground_truth_is_for_label_studio(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="ground_truth must be votes, gold, ignore"):
+        read_export(tmp_path / "x.json", ground_truth="truth")
+    with pytest.raises(ParameterError, match="an export of Toloka marks no annotation as ground truth"):
+        read_export(FIXTURES / "toloka.tsv", ground_truth="votes")
+    with pytest.raises(ParameterError, match="only Label Studio's full JSON export marks ground truth"):
+        read_export(FIXTURES / "label_studio.csv", question="damage", multilabel=True, ground_truth="votes")
+
+
+def test_a_page_of_tasks_from_the_api(tmp_path: Path) -> None:
+    whole = read_export(write(tmp_path / "export.json", tasks(6, (1, False), (2, False))))
+    page = {"tasks": tasks(6, (1, False), (2, False)), "total_annotations": 12, "total_predictions": 0, "total": 6}
+    path = write(tmp_path / "page.json", page)
+    assert detect(path) == "label-studio"
+    found = read_export(path, show=["text"])
+    assert (found.task, found.worker, found.label) == (whole.task, whole.worker, whole.label)
+    assert (found.n_records, found.notes) == (6, ())
+    assert found.shown["text"][:2] == ["text 0", "text 0"]
+    # Pages after each other, of which one is lacking.
+    path.write_text("\n".join(json.dumps({**page, "tasks": page["tasks"][k : k + 2], "total": 6}) for k in (0, 2)))  # type: ignore[index]
+    half = read_export(path)
+    assert (len(half), half.n_records) == (8, 4)
+    assert half.cautions == ("4 of the project's 6 tasks are in this file: ask the API for all of them (page_size)",)
+
+
+def test_labels_go_back_from_a_page(tmp_path: Path) -> None:
+    path = write(tmp_path / "page.json", {"tasks": tasks(6, (1, False), (2, False)), "total": 6})
+    out = tmp_path / "back.json"
+    done = command("aggregate", path, "-m", "majority-vote", "--out", tmp_path / "r.csv", "--back-out", out)
+    assert "12 annotations, 6 tasks, 2 workers" in done.stderr
+    assert [task["id"] for task in json.loads(out.read_text())] == list(range(6))
+
+
+def test_a_page_without_annotations_says_what_to_ask_for(tmp_path: Path) -> None:
+    bare = [{"id": 1, "data": {"text": "t"}, "annotators": [1], "annotations_results": "[]", "total_annotations": 1}]
+    path = write(tmp_path / "page.json", {"tasks": bare, "total": 1})
+    with pytest.raises(InputError, match="fields=all"):
         read_export(path)

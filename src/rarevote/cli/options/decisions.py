@@ -33,6 +33,7 @@ class DecisionArguments:
     decide: str | None = None
     cost: str | None = None
     min_recall: str | None = None
+    errors: str = "shared"
     abstain_below: float | None = None
     prevalence: str | None = None
     random_gold: bool = False
@@ -65,6 +66,10 @@ class DecisionArguments:
             from rarevote.decide.selection import parse_rule
 
             parse_rule(self.decide, grades)
+        if self.errors not in ("independent", "shared"):
+            raise ParameterError(f"--errors must be independent or shared, got {self.errors!r}")
+        if self.errors == "independent" and self.min_recall is None:
+            raise ParameterError("--errors independent says how a recall target counts: it goes with --min-recall")
         if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
             raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {self.abstain_below:g}")
         self._check_review(out)
@@ -79,6 +84,7 @@ class DecisionArguments:
             "decide": self.decide,
             "costs": cost,
             "min_recall": None if self.min_recall is None else check_min_recall(self.min_recall),
+            "errors": self.errors,
             "abstain_below": self.abstain_below,
             "prevalence": shares,
             "random_gold": self.random_gold or shares == "gold",
@@ -190,6 +196,14 @@ with_decisions = takes(
         "--min-recall",
         metavar="CLASS=RECALL",
         help="Flag as many tasks as this recall of the class is expected to need, such as defect=0.95.",
+    ),
+    _option(
+        "--errors",
+        metavar="independent|shared",
+        default="shared",
+        help="How annotators err, which says how many tasks --min-recall flags: independently of one another, or "
+        "sharing errors as in real crowds (default). Both numbers are shown.",
+        shell_complete=one_of("independent", "shared"),
     ),
     _option("--abstain-below", metavar="P", type=float, help="No label where its probability is below P."),
     _option(

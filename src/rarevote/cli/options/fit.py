@@ -69,6 +69,11 @@ class FitOptions:
         return {name: getattr(self, name) for name in FEATURE_NAMES}
 
     @property
+    def has_features(self) -> bool:
+        """Whether there are features of the items, or predicted probabilities."""
+        return self.features is not None or self.pred_probs is not None
+
+    @property
     def may_have_gold(self) -> bool:
         """Whether there is gold, or may be."""
         return self.gold is not None or self.use_gold
@@ -149,7 +154,7 @@ class FitOptions:
         return self.fit_each(crowd, estimator) if crowd.choices else {"": self.fit(crowd, estimator)}
 
     def _given_features(self) -> dict[str, Any]:
-        if self.features is None and self.pred_probs is None:
+        if not self.has_features:
             return self.of_features  # what goes with them is refused
         # The ids may be called as the votes call their tasks.
         return {**self.of_features, "columns": click.get_current_context().params.get("columns")}

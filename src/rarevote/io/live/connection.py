@@ -148,6 +148,7 @@ class Connection:
         self._client: httpx.Client = library.Client(
             timeout=library.Timeout(_SILENCE, connect=_CONNECT),
             follow_redirects=False,
+            verify=self.url.startswith("https:"),  # without TLS there is nothing to verify
             # A proxy of the environment is for other machines; this one is spoken to directly.
             trust_env=not is_loopback(host),
             headers={"Accept": "application/json", "User-Agent": "rarevote"},

@@ -30,6 +30,7 @@ TOKEN_VARIABLE = "LABEL_STUDIO_API_KEY"
 BATCH = 500  # predictions or tasks in one request
 PAGE = 100  # tasks of one answer
 _LIFE = 240.0  # seconds that a key is used; it lasts 300
+_FEW = {"fields": "task_only", "include": "id,data,meta"}  # what the server gathers four times as fast
 _TRIES = 3  # of a whole push, where it is not known what the server followed
 
 #: what to know where annotators see our labels before they answer
@@ -57,7 +58,7 @@ class Token:
 
     def __init__(self, secret: Secret, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._secret, self._clock = secret, clock
-        self._key: Secret | None = None
+        self._keys: list[Secret] = []  # the last is in use
         self._until = 0.0
 
     @property
@@ -69,14 +70,14 @@ class Token:
         """The value of ``Authorization``."""
         if not self.is_personal:
             return f"Token {self._secret.text}"
-        if self._key is None or fresh or self._clock() > self._until:
-            self._key = self._exchanged(connection)
+        if not self._keys or fresh or self._clock() > self._until:
+            self._keys.append(self._exchanged(connection))
             self._until = self._clock() + _LIFE
-        return f"Bearer {self._key.text}"
+        return f"Bearer {self._keys[-1].text}"
 
     def secrets(self) -> list[str]:
         """Every text that must not be shown."""
-        return [self._secret.text, *([] if self._key is None else [self._key.text])]
+        return [self._secret.text, *(key.text for key in self._keys)]
 
     def _exchanged(self, connection: Connection) -> Secret:
         try:
@@ -212,7 +213,7 @@ class Project:
 
     def counts(self) -> tuple[int, int]:
         """Number of tasks, and of annotations that were not cancelled."""
-        page = self._page({"page_size": 1, "fields": "task_only"})
+        page = self._page({"page_size": 1, **_FEW, "include": "id"})
         return _count(page, "total"), _count(page, "total_annotations")
 
     def tasks(self, *, since: str | None = None, whole: bool = True) -> Iterator[Record]:
@@ -220,11 +221,11 @@ class Project:
 
         Args:
             since: a time as the server writes it; only tasks that were changed after it.
-            whole: whether annotations come with them.
+            whole: whether annotations come with them; if not, only number, data and meta.
         """
         changed = [] if since is None else [_above("updated_at", "Datetime", since)]
         # The data as they were imported: addresses in a storage are not resolved for a browser.
-        params = {"fields": "all" if whole else "task_only", "resolve_uri": "false", "page_size": PAGE}
+        params = {**({"fields": "all"} if whole else _FEW), "resolve_uri": "false", "page_size": PAGE}
         last = 0
         while True:
             # By number and not by page: a task that is deleted meanwhile would push another one to the page before.
@@ -356,7 +357,7 @@ class Project:
             if name in task["data"] and name not in own_columns(task):
                 raise InputError(
                     f"{self.title}: its data have a column {shown(name)} already, which is not ours (task "
-                    f"{task['id']}); name another one with --column NAME=COLUMN"
+                    f"{task['id']}); name another one: --column p_CLASS=NAME"
                 )
 
     def _patch(self, name: str, values: Mapping[int, float], tasks: Mapping[int, Record]) -> int:

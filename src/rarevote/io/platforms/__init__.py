@@ -39,6 +39,7 @@ class Platform:
         loose: its files look like those of others: where two platforms know a file, it is the other's.
         has_predictions: its exports may hold predictions of models.
         takes_labels: labels can go back to it.
+        has_person_files: it is read from several files together, of which each may be one person's.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Platform:
     loose: bool = False
     has_predictions: bool = False
     takes_labels: bool = False
+    has_person_files: bool = False
 
     def module(self) -> Any:
         """Its module; imported here, when it is needed."""
@@ -70,7 +72,7 @@ PLATFORMS = {
     platform.name: platform
     for platform in (
         Platform(
-            "label-studio", "Label Studio", "annotator", "annotator|data", has_predictions=True, takes_labels=True
+            "label-studio", "Label Studio", "annotator", "annotator|data|tasks", has_predictions=True, takes_labels=True
         ),
         Platform(
             "argilla",
@@ -87,10 +89,13 @@ PLATFORMS = {
             "text|data|filename",
             loose=True,
             takes_labels=True,
+            has_person_files=True,
         ),
         Platform("mturk", "Amazon Mechanical Turk", r"Answer\..*"),
         Platform("toloka", "Toloka", "OUTPUT:.*"),
         Platform("appen", "Appen (CrowdFlower, Figure Eight)", "_unit_id", "results"),
+        Platform("inspect-ai", "Inspect", "score_.*", "eval"),
+        Platform("asreview", "ASReview", "asreview_label", has_person_files=True),
     )
 }
 
@@ -143,6 +148,13 @@ def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = 
         raise ParameterError(
             f"an export of {reader.title} holds no predictions of models; name the column that does: "
             + how("prediction_columns=[...]", "--prediction-column NAME")
+        )
+    if options.ground_truth and reader.name != "label-studio":
+        raise ParameterError(f"an export of {reader.title} marks no annotation as ground truth")
+    if options.worker_from and not reader.has_person_files:
+        raise ParameterError(
+            f"{how('worker_from', '--worker-from')} is for tables, one file per person; an export of {reader.title} "
+            "names its annotators"
         )
     try:
         return _read_question(reader, files, options)

@@ -31,6 +31,7 @@ NO_ANSWER = "no answer"
 NO_ANNOTATOR = "no annotator named"
 PREDICTION = "prediction of a model, not asked for"
 TAKEN_AS_GOLD = "ground truth: used as gold, not as a vote"
+IGNORED_TRUTH = "ground truth, which was to be ignored"
 
 
 class NotUtf8Error(InputError):
@@ -75,6 +76,8 @@ class Export:
         choices: the choices found, with ``multilabel``.
         values: labels whose text is not what the platform holds (a rating 3, a path in a taxonomy), with that value.
         details: what the platform needs to take labels back.
+        encoding: of the text of the files.
+        judges: workers that are models although they are not called ``model:<version>``.
     """
 
     platform: str
@@ -98,6 +101,7 @@ class Export:
     values: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     encoding: str = "utf-8"
+    judges: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.task)
@@ -105,7 +109,7 @@ class Export:
     @property
     def models(self) -> frozenset[str]:
         """The workers that are models, not people."""
-        return frozenset(name for name in set(self.worker) if name.startswith(MODEL))
+        return self.judges | {name for name in set(self.worker) if name.startswith(MODEL)}
 
     def columns(self) -> dict[str, list[str]]:
         """The rows as named columns: task, worker, label, then what is shown."""
@@ -168,11 +172,6 @@ def as_text(value: Any, where: str) -> str | None:
         kind = "an object" if isinstance(value, dict) else "a list"
         raise InputError(f"{where} is {kind}, not a name or a number: {shown_text(value)[:60]}")
     return str(value)
-
-
-def pair_name(item: Any, choice: str) -> str:
-    """The task that a choice of an item is, where an answer may hold several."""
-    return f"{item}:{choice}"
 
 
 def task_in_record(record: Mapping[str, Any], where: str, key: str = "id", advice: str = "") -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rarevote.crowd.names import is_missing, sort_labels
+from rarevote.crowd.names import is_missing, pair_name, sort_labels
 from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import (
     ABSENT,
@@ -30,11 +30,11 @@ from rarevote.io.platforms.base import (
     choices_in_value,
     look_up,
     nothing_ticked_note,
-    pair_name,
     shown_names,
     shown_text,
 )
 from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
+from rarevote.io.read.columns import ignored_weights
 from rarevote.io.read.options import ReadOptions
 
 #: Turns the value of a column into the choices that it holds; the second argument says where it stands.
@@ -55,6 +55,7 @@ class Collector:
         self.notes: list[str] = []
         self.n_records = 0
         self.aliases: dict[str, str] = {}
+        self.judges: set[str] = set()
         self._left_out: Counter[str] = Counter()
         self._names: dict[str, str] = {}
         self._task: list[str] = []
@@ -275,6 +276,9 @@ class Collector:
         if contradicting:
             self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
         self.notes += nothing_ticked_note(self._n_empty)
+        options = self.options
+        read = {question, *options.show, *options.prediction_columns, options.gold_column}
+        self.notes += ignored_weights(self._keys, read)
         voted = set(self._task)
         unvoted = [task for task in self._items if task not in voted]
         export = Export(
@@ -295,6 +299,7 @@ class Collector:
             n_records=self.n_records,
             values=self.values,
             details=self.details,
+            judges=frozenset(self.judges & set(worker)),
         )
         if self.options.multilabel:
             export = self._one_problem_per_choice(export, gold)
@@ -320,7 +325,7 @@ class Collector:
         if nameless := self._left_out[NO_ANNOTATOR]:
             of_all = f"{nameless:,} of {nameless + len(workers):,} answers"
             said.append(f"{of_all} name no annotator and are left out. {no_annotator}".strip())
-        people = {name for name in workers if not name.startswith(MODEL)}
+        people = {name for name in workers if not name.startswith(MODEL) and name not in self.judges}
         if len(people) == 1 and len(set(workers)) == 1:
             said.append(
                 f"all answers are by one annotator ({people.pop()}), so there is nobody to compare them with: export "

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import codecs
 import io
+import struct
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -16,7 +18,7 @@ from typing import IO
 
 from rarevote.errors import InputError
 from rarevote.io.platforms.export_files import ExportFiles, Part, undamaged
-from rarevote.io.read.detect import ZIP, Compression, FileInfo, inspect_file, open_bytes, stream_of
+from rarevote.io.read.detect import ZIP, Compression, FileInfo, inspect_file, open_bytes, stream_of, unpacked_zstd
 from rarevote.io.unpacked import check_zip
 
 MAX_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
@@ -24,16 +26,19 @@ _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 _TABLE_ENDINGS = (".csv", ".tsv")
 _ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
 _CHUNK = 1 << 16  # bytes
+_FASTTEXT = b"__label__"
+_ZSTD = 93  # a way of packing, in a zip file
+_LOCAL_HEADER = 30  # bytes before the name of a member
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-def _limited(stream: IO[bytes]) -> Iterator[bytes]:
-    """Bytes of an unpacked stream, up to :data:`MAX_BYTES`."""
-    left = MAX_BYTES
+def _limited(stream: IO[bytes], most: int | None = None) -> Iterator[bytes]:
+    """Bytes of an unpacked stream, up to ``most`` or :data:`MAX_BYTES`."""
+    left = most = MAX_BYTES if most is None else most
     while chunk := stream.read(_CHUNK):
         left -= len(chunk)
         if left < 0:
-            raise OSError(f"unpacks to more than {MAX_BYTES >> 30} GB")
+            raise OSError(f"unpacks to more than {most:,} bytes")
         yield chunk
 
 
@@ -113,18 +118,44 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
     if locked:
         raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
     if not members:
+        _refuse_fasttext(path, everything)
         raise InputError(f"{path}: a zip file without any {_ENDINGS} file; export as one of these")
     check_zip(members, path.stat().st_size, title=str(path), instead="unpack it, and give what you trust")
 
     def part(entry: zipfile.ZipInfo) -> Part:
         def opened() -> IO[bytes]:
             with undamaged(f"{path}: {entry.filename}"):
+                if entry.compress_type == _ZSTD and sys.version_info < (3, 14):
+                    return _as_utf8(stream_of(_limited(_packed_by_zstd(path, entry), entry.file_size)))
                 archive = zipfile.ZipFile(path)
                 return _buffered(archive.open(entry), archive)
 
         return Part(f"{path}: {entry.filename}", PurePosixPath(entry.filename).stem, opened)
 
     return tuple(part(entry) for entry in sorted(members, key=lambda entry: entry.filename))
+
+
+def _refuse_fasttext(path: Path, everything: list[zipfile.ZipInfo]) -> None:
+    """Name doccano's fastText export for what it is."""
+    texts = [entry for entry in everything if _is_export_file(entry, (".txt",)) and not entry.flag_bits & 1]
+    if texts:
+        with undamaged(str(path)), zipfile.ZipFile(path) as archive, archive.open(texts[0]) as member:
+            if not member.read(len(_FASTTEXT)).startswith(_FASTTEXT):
+                return
+        raise InputError(
+            f"{path}: a zip of texts for fastText, as doccano exports them: they have no ids, so it cannot be seen "
+            "which answers are about one item. Export as JSONL, JSON or CSV"
+        )
+
+
+def _packed_by_zstd(path: Path, entry: zipfile.ZipInfo) -> IO[bytes]:
+    """A member that Python unpacks from 3.14 on only; it holds samples of a log, and is small."""
+    with path.open("rb") as handle:
+        handle.seek(entry.header_offset)
+        lengths = struct.unpack_from("<HH", handle.read(_LOCAL_HEADER), _LOCAL_HEADER - 4)
+        handle.seek(sum(lengths), io.SEEK_CUR)
+        packed = handle.read(entry.compress_size)
+    return unpacked_zstd(io.BytesIO(packed))
 
 
 def _is_export_file(entry: zipfile.ZipInfo, endings: tuple[str, ...]) -> bool:

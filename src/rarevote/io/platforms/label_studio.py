@@ -3,7 +3,9 @@
 The JSON export is a list of tasks, each with its annotations. A task is ``id``, an annotator
 ``annotations[].completed_by`` (a number, or an object with an e-mail), an answer the result of a control whose
 ``from_name`` is the question. What counts as no vote: cancelled annotations, drafts, annotations that a reviewer
-rejected, and ``ground_truth`` annotations, which are gold and would leak if they voted too.
+rejected, and ``ground_truth`` annotations, which are gold and would leak if they voted too. Imported annotations are
+marked so as well: where a task has several, or all of an export are, they are votes. A page of tasks from the API is
+read like an export.
 
 Of the controls ``Choices`` and ``Taxonomy`` are questions; ``Rating``, ``Number`` and ``Pairwise`` are when they are
 named. A choice about a part of the item (a box, a passage, one picture of several) is about that part and no vote on
@@ -23,103 +25,24 @@ Cancelled annotations are not in these files. Which annotations are ground truth
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.errors import InputError, ParameterError
+from rarevote.crowd.words import counted
+from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import ALL, Export, as_text, shown_names, shown_text, task_in_record
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
 from rarevote.io.platforms.json_stream import first_records, walk_json, walk_objects
+from rarevote.io.platforms.label_studio_controls import PATH_MARK, Controls, is_of_region, kind_of
 from rarevote.io.platforms.questions import name_question
 from rarevote.io.platforms.table_records import open_table
 from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# controls
-
-
-PATH_MARK = " / "  # between the levels of a taxonomy, or of choices within choices
-_ASKED = ("choices", "taxonomy")
-_ON_REQUEST = ("rating", "number", "pairwise")
-_REGION_KEYS = frozenset(
-    {"x", "y", "start", "end", "points", "rle", "sequence", "ranges", "vertices", "item_index"}
-)  # fmt: skip
-_VALUE_KEYS = {"pairwise": "selected"}  # elsewhere the key is the kind
-
-
-def is_of_region(value: Any) -> bool:
-    """Whether the value of a result says where on the item it is."""
-    return isinstance(value, Mapping) and not _REGION_KEYS.isdisjoint(value)
-
-
-def kind_of(value: Mapping[str, Any]) -> str | None:
-    """The kind of control that a value is of, where nothing else says it."""
-    return next((kind for kind in (*_ASKED, *_ON_REQUEST) if _VALUE_KEYS.get(kind, kind) in value), None)
-
-
-@dataclass
-class Controls:
-    """What is known about the controls of a project.
-
-    Attributes:
-        kinds: the kind of each control that was answered.
-        of_regions: controls that ask about parts of an item.
-    """
-
-    kinds: dict[str, str] = field(default_factory=dict)
-    of_regions: set[str] = field(default_factory=set)
-
-    def answer(
-        self, name: str, kind: str, value: Any, where: str, collector: Collector, *, of_region: bool
-    ) -> list[str] | None:
-        """What an answer chooses, None if it is none to the question that is collected."""
-        self.kinds.setdefault(name, kind)
-        on_request = kind in _ON_REQUEST and name == collector.options.question
-        if (kind not in _ASKED and not on_request) or not isinstance(value, Mapping):
-            return None
-        if of_region:
-            self.of_regions.add(name)
-            return None
-        collector.note(name, value.get(_VALUE_KEYS.get(kind, kind)))
-        return _chosen(kind, value, f"{where}: {name}", collector) if collector.takes(name) else None
-
-    def check(self, collector: Collector) -> None:
-        """Refuse a question that is only asked about parts of items."""
-        wanted = collector.options.question
-        if wanted in self.of_regions and wanted not in collector.questions:
-            raise InputError(
-                f"{collector.title}: {wanted!r} is asked about regions (boxes, passages), not about whole tasks; "
-                "votes on regions cannot be aggregated here"
-            )
-
-    def listed(self) -> str:
-        """The controls, for the message that none of them is a question."""
-        named = [
-            f"{name!r} ({kind}{' of regions' if name in self.of_regions else ''})" for name, kind in self.kinds.items()
-        ]
-        takable = [name for name, kind in self.kinds.items() if kind in _ON_REQUEST]
-        hint = f". To take one as classes: {name_question(takable[0])}" if takable else ""
-        return (", ".join(named) or "none") + hint
-
-
-def _chosen(kind: str, value: Mapping[str, Any], where: str, collector: Collector) -> list[str]:
-    given = value.get(_VALUE_KEYS.get(kind, kind))
-    names = []
-    for item in given if isinstance(given, list) else [given]:
-        if kind in _ASKED and isinstance(item, list):
-            names.append(PATH_MARK.join(as_text(level, where) or "" for level in item))
-            collector.values.setdefault(names[-1], item)
-        else:
-            names += collector.names([item], where)
-    return names
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -135,7 +58,10 @@ _NOT_THE_EXPORT = (
 def recognises(beginning: Beginning) -> bool:
     """Whether a file is one of Label Studio's exports."""
     if records := beginning.records:
-        return all(isinstance(record, dict) and (_is_task(record) or has_annotator(record)) for record in records)
+        return all(
+            isinstance(record, dict) and (_is_task(record) or has_annotator(record) or _is_page(record))
+            for record in records
+        )
     return has_annotator(beginning.header)
 
 
@@ -144,17 +70,44 @@ def _is_task(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("data"), dict) and any(isinstance(record.get(key), list) for key in lists)
 
 
+def _is_page(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a page of tasks, as the API gives it."""
+    tasks = record.get("tasks")
+    return isinstance(tasks, list) and all(isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks)
+
+
+def _tasks(part: Part, totals: set[int] | None = None) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+    """Number, place and keys of every task, and to ``totals`` how many tasks the pages say that there are."""
+    number = 0
+    for _, where, record in walk_objects(part, "a task"):
+        is_page = _is_page(record)
+        if is_page and totals is not None and isinstance(record.get("total"), int):
+            totals.add(record["total"])
+        for task in record["tasks"] if is_page else [record]:
+            number += 1
+            yield number, f"{part.title}: task {number:,} of a page" if is_page else where, task
+
+
 def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read an export, one task at a time."""
     part = files.only()
     if _is_short(part):
         return read_short(part, files.path, options)
     collector, controls = Collector(part.title, options), Controls()
-    bare = 0
-    for collector.n_records, where, record in walk_objects(part, "a task"):
-        bare += _read_task(record, where, collector, controls)
+    bare, totals = 0, set[int]()
+    truth = _GroundTruth(options.ground_truth, part)
+    for collector.n_records, where, record in _tasks(part, totals):
+        if "annotators" in record and "annotations" not in record and "completions" not in record:
+            raise InputError(f"{where} has no annotations: ask the API for them (GET /api/tasks?...&fields=all)")
+        bare += _read_task(record, where, collector, controls, truth)
     controls.check(collector)
     collector.leave_out("annotation given only by its number", bare)
+    collector.notes += truth.notes()
+    if totals and collector.n_records < max(totals):
+        collector.cautions.append(
+            f"{collector.n_records:,} of the project's {max(totals):,} tasks are in this file: ask the API for all of "
+            "them (page_size)"
+        )
     return collector.finish(
         "label-studio",
         files.path,
@@ -174,9 +127,64 @@ def _is_short(part: Part) -> bool:
     return isinstance(first, dict) and "annotator" in first and not _is_task(first)
 
 
-def _read_task(record: Mapping[str, Any], where: str, collector: Collector, controls: Controls) -> int:
+class _GroundTruth:
+    """What annotations are that are marked as ground truth.
+
+    Args:
+        asked: what they are, if the caller says so.
+        part: the export.
+    """
+
+    def __init__(self, asked: str | None, part: Part) -> None:
+        self._asked, self._part = asked, part
+        self._all: bool | None = None
+        self._n_votes = 0
+
+    def role(self, annotations: list[Mapping[str, Any]]) -> str:
+        """What those among the annotations of a task are."""
+        n_marked = sum(map(_is_marked, annotations))
+        if self._all is None and not _are_marked(annotations):
+            self._all = False
+        if self._asked is not None or not n_marked:
+            return self._asked or "gold"
+        role = "votes" if n_marked > 1 or self._are_all() else "gold"
+        self._n_votes += n_marked if role == "votes" else 0
+        return role
+
+    def _are_all(self) -> bool:
+        """Whether all annotations of the export are marked; it is read up to the first that is not."""
+        if self._all is None:
+            given = (_objects(_annotations(task), where) for _, where, task in _tasks(self._part))
+            self._all = all(map(_are_marked, given))
+        return self._all
+
+    def notes(self) -> list[str]:
+        """What to say of them."""
+        if not self._n_votes:
+            return []
+        gold = how('ground_truth="gold"', "--ground-truth gold")
+        marked = f"{counted(self._n_votes, 'annotation is', 'annotations are')} marked as ground truth"
+        return [f"{marked}, as Label Studio marks imported ones; they are read as votes ({gold} makes gold of them)"]
+
+
+def _is_marked(annotation: Mapping[str, Any]) -> bool:
+    return bool(annotation.get("ground_truth") or annotation.get("honeypot"))
+
+
+def _are_marked(annotations: list[Mapping[str, Any]]) -> bool:
+    """Whether all annotations of a task that answer something are marked."""
+    return all(_is_marked(one) for one in annotations if one.get("result"))
+
+
+def _annotations(record: Mapping[str, Any]) -> Any:
+    return record.get("annotations", record.get("completions"))
+
+
+def _read_task(
+    record: Mapping[str, Any], where: str, collector: Collector, controls: Controls, truth: _GroundTruth
+) -> int:
     """Read a task; returns how many of its annotations are no more than a number."""
-    annotations = record.get("annotations", record.get("completions"))
+    annotations = _annotations(record)
     if annotations is None and not isinstance(record.get("data"), dict):
         raise InputError(f"{where} {_NOT_THE_EXPORT}")
     task = task_in_record(record, where)
@@ -184,8 +192,9 @@ def _read_task(record: Mapping[str, Any], where: str, collector: Collector, cont
     find = collector.finder(record.get("data"), record)
     collector.item(task, find)
     whole = _objects(annotations, f"{where}: annotations")
+    role = truth.role(whole)
     for annotation in whole:
-        _read_annotation(annotation, task, where, collector, controls, find)
+        _read_annotation(annotation, task, where, collector, controls, find, role)
     collector.answering(None)
     drafts = record.get("drafts")
     collector.leave_out(base.DRAFT, len(drafts) if isinstance(drafts, list) else 0)
@@ -209,7 +218,7 @@ def _objects(values: Any, where: str) -> list[Mapping[str, Any]]:
 
 
 def _read_annotation(
-    annotation: Mapping[str, Any], task: str, where: str, collector: Collector, controls: Controls, find: Any
+    annotation: Mapping[str, Any], task: str, where: str, collector: Collector, controls: Controls, find: Any, role: str
 ) -> None:
     # The controls are noted even where the answer does not count: they say which questions there are.
     collector.answering(task, base.shown_text(annotation.get("completed_by")) or None)
@@ -218,9 +227,10 @@ def _read_annotation(
         collector.leave_out(base.CANCELLED)
     elif _is_rejected(annotation):
         collector.leave_out(base.REJECTED)
-    elif (annotation.get("ground_truth") or annotation.get("honeypot")) and (choices or collector.options.multilabel):
-        collector.leave_out(base.TAKEN_AS_GOLD)
-        collector.gold(task, choices)
+    elif role != "votes" and _is_marked(annotation) and (choices or collector.options.multilabel):
+        collector.leave_out(base.TAKEN_AS_GOLD if role == "gold" else base.IGNORED_TRUTH)
+        if role == "gold":
+            collector.gold(task, choices)
     else:
         collector.vote(task, _annotator(annotation, where, collector), choices, where, find)
 
@@ -284,6 +294,8 @@ def has_annotator(keys: Any) -> bool:
 
 def read_short(part: Part, path: Path, options: ReadOptions) -> Export:
     """Read the annotations of a file; ``path`` is where the export is."""
+    if options.ground_truth:
+        raise ParameterError(f"{part.title}: only Label Studio's full JSON export marks ground truth; export as JSON")
     if options.include_predictions and not options.prediction_columns:
         raise ParameterError(f"{part.title}: only Label Studio's full JSON export holds predictions; export as JSON")
     collector, controls = Collector(part.title, options), Controls()
@@ -439,7 +451,7 @@ def labelled(
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """The tasks of an export with their labels, and whether each got one."""
     control = export.details["control"]
-    for _, where, record in walk_objects(files.only(), "a task"):
+    for _, where, record in _tasks(files.only()):
         task = task_in_record(record, where)
         result = results.get(task)
         kept = {key: record[key] for key in _KEPT if key in record}
@@ -462,7 +474,7 @@ def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str
     """Every task of an export with its data; none from the short exports, which do not say what is data."""
     if "control" not in export.details:
         return
-    for _, where, record in walk_objects(files.only(), "a task"):
+    for _, where, record in _tasks(files.only()):
         if isinstance(record.get("data"), dict):
             ours = own_columns(record)
             shown = {name: value for name, value in record["data"].items() if name not in ours}

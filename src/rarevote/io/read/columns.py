@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from rarevote.errors import ColumnsError, ParameterError, how, shown
@@ -26,6 +28,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "class", "category", "chosenlabel",
     ),
 }  # fmt: skip
+_WEIGHT = re.compile(r"(?i)(^|[^a-z])(weights?|confidence|conf|certainty|sureness|trust)($|[^a-z])")
 TRUTH_ALIASES: dict[str, tuple[str, ...]] = {
     "task": ALIASES["task"],
     "label": (
@@ -120,6 +123,40 @@ def find_columns(
         )
         raise ColumnsError(f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. {advice}")
     return {role: chosen[role] for role in aliases}
+
+
+def match_columns(patterns: Sequence[str], found: Sequence[str], where: str) -> list[str]:
+    """The columns that are named, each by itself or by a pattern such as ``score_*``.
+
+    Raises:
+        ColumnsError: there is no such column.
+    """
+    named: dict[str, None] = {}
+    for pattern in patterns:
+        matching = [pattern] if pattern in found else [name for name in found if fnmatchcase(name, pattern)]
+        if not matching:
+            raise ColumnsError(f"{where} has no column {pattern!r}; it has {_listed(found)}")
+        named.update(dict.fromkeys(matching))
+    return list(named)
+
+
+def ignored_weights(found: Iterable[str], used: Iterable[object] = ()) -> list[str]:
+    """The sentence on columns beside the votes that look like weights of them; none if there are no such columns.
+
+    Args:
+        found: the columns.
+        used: those that are read.
+
+    >>> ignored_weights(["task", "worker", "label", "confidence"])
+    ["column 'confidence' looks like a weight of the votes and is not used: every vote counts alike"]
+    """
+    read = set(used)
+    named = [name for name in found if name not in read and _WEIGHT.search(str(name))]
+    if not named:
+        return []
+    are = "looks like a weight of the votes and is" if len(named) == 1 else "look like weights of the votes and are"
+    columns = f"column{'s' if len(named) > 1 else ''} {_listed(named)}"
+    return [f"{columns} {are} not used: every vote counts alike"]
 
 
 def has_roles(found: Sequence[str], columns: Mapping[str, str] | None = None) -> bool:

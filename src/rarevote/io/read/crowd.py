@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import Names
-from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched
 from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
-from rarevote.io.platforms.base import MODEL, pair_name
+from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
 from rarevote.io.read.frames import Origin, read_annotations, read_problems, read_truth
 from rarevote.io.read.options import ReadOptions
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.platforms.export_files import ExportFiles
 
-_FOR_EXPORTS = ("question", "include_predictions", "free_text")
-_FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
-_FOR_FILES = ("prediction_columns", "gold_column")
+_FOR_EXPORTS = ("question", "ground_truth", "include_predictions", "free_text")
+_FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform", "worker_from")
+_FOR_FILES = ("prediction_columns", "gold_column", "annotator_columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,7 @@ class Crowd:
             ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
             See :attr:`by_label`.
         choice: the label, where the crowd is that of one of several.
+        arguments: how a command names the votes, with the options that they were read with; for hints.
     """
 
     annotations: Annotations
@@ -67,6 +68,7 @@ class Crowd:
     files: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     choice: str | None = None
+    arguments: str = "LABELS"
 
     @property
     def n_unvoted(self) -> int:
@@ -95,6 +97,13 @@ class Crowd:
         unvoted = f", {counted(self.n_unvoted, 'item')} without votes" if self.n_unvoted else ""
         several = f", {counted(len(self.choices), 'label')}" if self.choices else ""
         return f"Crowd({self.title}: {votes}{unvoted}{several})"
+
+    @property
+    def is_jury(self) -> bool:
+        """Whether models cast more than half of the votes."""
+        votes = self.annotations
+        of_model = np.array([name in self.models for name in votes.workers.tolist()], dtype=bool)
+        return bool(self.models) and 2 * int(of_model[votes.worker].sum()) > votes.n_annotations
 
     def _repr_html_(self) -> str:
         votes = self.annotations
@@ -344,15 +353,19 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
             votes, "your data", shown, {}, called_models(votes), problems.notes, source=source, choices=problems.choices
         )
     annotations, source = read_annotations(data, options)
-    return Crowd(annotations, models=called_models(annotations), source=source)
+    return Crowd(annotations, models=called_models(annotations), notes=source.notes, source=source)
 
 
 def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) -> Crowd:
+    from rarevote.io.read.sources import found_paths
     from rarevote.io.read.votes import read_label_files
 
     title = title_of(paths)
     for_exports = options.given(*_FOR_EXPORTS)
     if for_exports is not None:
+        for path in paths:
+            if not is_stream(path) and "://" not in path:
+                found_paths(path)  # one that is not there is a mistake of another kind
         option = how(for_exports, "--" + for_exports.replace("_", "-"))
         named = how("platform", "--from")
         raise ParameterError(f"{option} is for a platform's export, and {title} is none; see {named}")
@@ -363,7 +376,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     from rarevote.io.platforms import export_annotations, read_export
 
     title = title_of(paths)
-    if len(paths) > 1 or is_stream(paths[0]):
+    if (len(paths) > 1 and not options.worker_from) or is_stream(paths[0]):
         raise InputError(f"{title}: give one export of {options.platform} at a time, as a file")
     export = read_export(files, options)
     for caution in export.cautions:
@@ -382,8 +395,10 @@ def called_models(votes: Annotations) -> frozenset[str]:
 
 def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -> str | ExportFiles | None:
     """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
+    if options.worker_from and (files := _person_files(paths, options)) is not None:
+        return files
     path = Path(paths[0])
-    plain = options.given("columns", "wide", "file_format", "sheet", "has_header")
+    plain = options.given("columns", "wide", "annotator_columns", "file_format", "sheet", "has_header")
     named = options.platform and paths[0]
     if found is not None and options.platform is None and not _may_be_export(found):
         return None
@@ -395,8 +410,34 @@ def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -
     try:
         files = open_export(path, found)
     except InputError:
+        if found is not None and found.is_archive:
+            raise
         return named  # whoever reads it says what is wrong
     return files if named or recognise(files) is not None else None
+
+
+def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
+    """The export that several files are together, of which each is one person's."""
+    from rarevote.io.platforms import PLATFORMS, recognise
+    from rarevote.io.platforms.containers import open_export
+    from rarevote.io.read.persons import check_persons, person_of
+    from rarevote.io.read.sources import found_paths
+
+    if options.given("columns", "file_format", "sheet", "has_header", "annotator_columns", "wide"):
+        return None
+    try:
+        found = [open_export(path) for given in paths if not is_stream(given) for path in found_paths(given)]
+    except InputError:
+        return None  # whoever reads it says what is wrong
+    kinds = {recognise(files) for files in found}
+    (kind, *others) = kinds or {None}
+    if kind is None or others or not PLATFORMS[kind].has_person_files:
+        return None
+    parts = [part for files in found for part in files.parts]
+    if options.worker_from == "folder":
+        parts = [replace(part, stem=person_of(part.title, "folder")) for part in parts]
+    check_persons({part.title: part.stem for part in parts}, options.worker_from or "file")
+    return replace(found[0], parts=tuple(parts))
 
 
 def _may_be_export(found: FileInfo) -> bool:

@@ -109,6 +109,12 @@ class FileInfo:
     head: bytes
     complete: bool
 
+    @property
+    def is_archive(self) -> bool:
+        """Whether it is a zip of files that are no parts of a spreadsheet."""
+        office = any(part in self.head[:_OFFICE_HEAD] for part in (b"[Content_Types].xml", b"xl/", b"_rels/"))
+        return self.head.startswith(ZIP) and not office and format_of_name(self.path) != "xlsx"
+
     def open(self) -> IO[bytes]:
         """The unpacked bytes from the beginning."""
         return open_bytes(self.path, self.compression)
@@ -190,6 +196,13 @@ def format_of_name(path: Path) -> str | None:
     return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
 
 
+def name_without_endings(path: Path) -> str:
+    """The name of a file without the endings of its format and of how it is packed."""
+    name = Path(path.stem) if path.suffix.lower() in _PACKED_ENDINGS else Path(path.name)
+    known = {ending for endings in FORMATS.values() for ending in endings}
+    return name.stem if name.suffix.lower() in known else name.name
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # bytes
 
@@ -208,7 +221,7 @@ def _unpacked(packed: Any, compression: Compression) -> IO[bytes]:
     if sys.version_info >= (3, 14):
         return import_module("compression.zstd").open(packed, "rb")  # type: ignore[no-any-return]
     handle = packed.open("rb") if isinstance(packed, Path) else packed
-    return stream_of(_zstd_chunks(handle), handle)
+    return unpacked_zstd(handle)
 
 
 @contextmanager
@@ -273,6 +286,11 @@ def _damages() -> tuple[type[Exception], ...]:
     # Only a file that is packed by Zstandard loads the library, and only such a file can raise its error.
     loaded = [sys.modules.get(name) for name in ("compression.zstd", "zstandard")]
     return (OSError, EOFError, zlib.error, *(module.ZstdError for module in loaded if module is not None))
+
+
+def unpacked_zstd(handle: IO[bytes]) -> IO[bytes]:
+    """The bytes that a file packed by Zstandard holds."""
+    return stream_of(_zstd_chunks(handle), handle)
 
 
 def _zstd_chunks(handle: IO[bytes]) -> Iterator[bytes]:

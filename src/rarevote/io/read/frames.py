@@ -12,7 +12,7 @@ from rarevote.crowd.encoding import as_list, check_same_index, check_same_length
 from rarevote.crowd.names import name_key
 from rarevote.crowd.population import with_items
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, RarevoteError, shown
-from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names, find_columns
+from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names, find_columns, ignored_weights
 from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.series import arrow_library, encode_series, encode_values
 from rarevote.io.tables import Kind, Table
@@ -33,10 +33,11 @@ _SHOWN = 5  # how many rows a message names
 
 @dataclass(frozen=True)
 class Origin:
-    """What the data came as, so that results can go back in kind."""
+    """What the data came as, so that results can go back in kind, and what to know of how they were read."""
 
     kind: Kind = "table"
     dtypes: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def deliver(self, table: Table) -> Any:
         """The table in the kind that the data came as."""
@@ -69,7 +70,8 @@ def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annota
         given = {role: data[name] for role, name in chosen.items()}
         check_same_index(given)
         of_mapping: Encoded = {role: encode_values(values, role) for role, values in given.items()}
-        return Annotations.from_encoded(of_mapping, **policies), Origin()
+        aside = ignored_weights(map(str, data), chosen.values())
+        return Annotations.from_encoded(of_mapping, **policies), Origin(notes=tuple(aside))
     frame, kind = as_frame(data, "annotations", _VOTES)
     chosen = find_columns(frame.columns, columns, where="the frame", otherwise=_index_hint(frame))
     encoded: Encoded = {role: encode_series(frame.get_column(name), _titled(name)) for role, name in chosen.items()}
@@ -77,7 +79,8 @@ def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annota
     if kind == "pandas":
         dtypes = {role: frame.to_native()[name].dtype for role, name in chosen.items()}
         dtypes["agg_label"] = dtypes["columns"] = dtypes["label"]
-    return Annotations.from_encoded(encoded, **policies), Origin(kind, dtypes)
+    aside = ignored_weights(frame.columns, chosen.values())
+    return Annotations.from_encoded(encoded, **policies), Origin(kind, dtypes, tuple(aside))
 
 
 def read_problems(data: Any, options: ReadOptions) -> tuple[Problems, Origin]:

@@ -8,8 +8,10 @@ crowd of its own, whose tasks are the items.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +19,15 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import used_names
-from rarevote.crowd.names import as_name_array, find_name, some_names
+from rarevote.crowd.names import as_name_array, find_name, is_missing, pair_name, some_names
 from rarevote.crowd.population import population, unvoted_note, with_items
 from rarevote.crowd.words import counted
-from rarevote.errors import ParameterError, how
-from rarevote.io.platforms.base import NO, YES, pair_name
+from rarevote.errors import ColumnsError, InputError, ParameterError, how, shown
+from rarevote.io.platforms.base import NO, YES
+from rarevote.io.read.cells import is_ticked
+from rarevote.io.read.columns import ALIASES, find_columns
+from rarevote.io.read.sources import open_sources
+from rarevote.io.read.table import read_table
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
@@ -50,6 +56,12 @@ def by_label(crowd: Crowd) -> dict[str, Crowd]:
             crowd, name, items, with_items(_votes_on(votes, voted, items), items[unvoted].tolist()), own
         )
     return parts
+
+
+def _arguments(crowd: Crowd, label: str) -> str:
+    """How a command names the votes of one label."""
+    several = "" if "--multilabel" in crowd.arguments.split() else " --multilabel"
+    return f"{crowd.arguments}{several} --choice {shlex.quote(label)}"
 
 
 def one_label(crowd: Crowd, wanted: Any) -> Crowd:
@@ -82,6 +94,55 @@ def one_problem(crowd: Crowd) -> Crowd:
         f"{crowd.title} has {counted(len(crowd.choices), 'label')} ({some_names(crowd.choices)}), each a problem of "
         f"its own: {todo}"
     )
+
+
+def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
+    """Gold or truth of a crowd of several labels: for each label yes or no by item.
+
+    Args:
+        crowd: one of several labels.
+        labels: by task ``<item>:<label>``, as ``Crowd.known`` takes it; a file with a row for each item and a column
+            for each label, where an empty cell is not known; or by item for each label.
+    """
+    parts = crowd.by_label
+    if isinstance(labels, Mapping) and labels and all(name in parts for name in labels):
+        return {name: part.known(labels[name]) if name in labels else {} for name, part in parts.items()}
+    try:
+        known = crowd.truth(labels)
+    except ColumnsError as error:
+        if not isinstance(labels, (str, Path)):
+            raise
+        sheet = _read_sheet(labels, crowd.choices, error)
+        return {name: part.known(sheet[name]) if sheet.get(name) else {} for name, part in parts.items()}
+    return {
+        name: {item: known[pair] for item in part.population.tolist() if (pair := pair_name(item, name)) in known}
+        for name, part in parts.items()
+    }
+
+
+def _read_sheet(path: str | Path, choices: Sequence[str], error: ColumnsError) -> dict[str, dict[Any, str]]:
+    """Yes or no by item for each label that has a column."""
+    with open_sources(path, wanted=None) as sources:
+        first = sources[0]
+        named = [name for name in choices if name in first.columns]
+        if not named:
+            raise error
+        roles = find_columns(first.columns, aliases={"task": ALIASES["task"]}, where=first.title)
+        roles |= {f"choice_{number}": name for number, name in enumerate(named)}
+        table = read_table(sources, [roles] * len(sources))
+        table.refuse_missing("task", "task")
+        table.refuse_repeated("; a row has all labels of an item")
+        sheet: dict[str, dict[Any, str]] = {}
+        for name, cells in zip(named, list(table.columns.values())[1:], strict=True):
+            said = {item: cell for item, cell in zip(table.tasks, cells, strict=True) if not is_missing(cell)}
+            strange = [cell for cell in said.values() if is_ticked(cell) is None]
+            if strange:
+                raise InputError(
+                    f"{table.title}: the column {shown(name)} says {some_names(map(repr, dict.fromkeys(strange)))}: "
+                    "it must say yes or no, 1 or 0, true or false, or nothing where it is not known"
+                )
+            sheet[name] = {item: YES if is_ticked(cell) else NO for item, cell in said.items()}
+    return sheet
 
 
 def with_listed_items(crowd: Crowd, items: Any, *, task_column: str | None) -> Crowd:
@@ -120,15 +181,16 @@ def _part(crowd: Crowd, label: str, items: NDArray[Any], votes: Annotations, tas
     row = dict(zip(items[np.asarray(tasks)].tolist(), np.asarray(tasks).tolist(), strict=True))
     names = population(votes).tolist()
     rows = [row[name] for name in names]
-    shown = {name: texts[rows] for name, texts in crowd.shown.items() if name not in (ITEM, CHOICE)}
+    carried = {name: texts[rows] for name, texts in crowd.shown.items() if name not in (ITEM, CHOICE)}
     gold = {name: crowd.gold[pair] for name in names if (pair := pair_name(name, label)) in crowd.gold}
     return replace(
         crowd,
         annotations=votes,
         title=f"{crowd.title}, {label}",
-        shown=shown,
+        shown=carried,
         gold=gold,
         notes=unvoted_note(votes.n_tasks, len(votes.unanswered)),
         choices=(),
         choice=label,
+        arguments=_arguments(crowd, label),
     )

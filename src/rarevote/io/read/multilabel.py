@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from rarevote.crowd.annotations import Encoded
 from rarevote.errors import ColumnsError, InputError, how, shown
 from rarevote.io.read.cells import is_ticked
-from rarevote.io.read.columns import ALIASES, find_columns, plain_name
+from rarevote.io.read.columns import ALIASES, find_columns, match_columns, plain_name
 from rarevote.io.read.encode import Choice
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.problems import Place, Problems, problems_of_cells, problems_of_ticks
@@ -89,7 +88,9 @@ def find_form(
     ids = {role: ALIASES[role] for role in ("task", "worker")}
     if options.choice_columns:
         roles = find_columns(_without(found, taken), _only(chosen, ids), aliases=ids, where=where)
-        return TickTable("columns", roles, _named_columns(options.choice_columns, found, roles.values(), where))
+        return TickTable(
+            "columns", roles, match_columns(options.choice_columns, _without(found, roles.values()), where)
+        )
     named = chosen.get("choice") or next((name for name in others if plain_name(name) in _CHOICE), None)
     labels = [name for name in others if name != named and plain_name(name) in ALIASES["label"]]
     if named is not None and ("choice" in chosen or "label" in chosen or labels):
@@ -127,18 +128,6 @@ def _only(chosen: Mapping[str, str], roles: Iterable[str]) -> dict[str, str]:
 
 def _is_id(name: str) -> bool:
     return any(plain_name(name) in ALIASES[role] for role in ("task", "worker"))
-
-
-def _named_columns(patterns: Sequence[str], found: Sequence[str], taken: Iterable[str], where: str) -> list[str]:
-    """The columns that are named, each by itself or by a pattern."""
-    left = _without(found, taken)
-    named: dict[str, None] = {}
-    for pattern in patterns:
-        matching = [pattern] if pattern in left else [name for name in left if fnmatchcase(name, pattern)]
-        if not matching:
-            raise ColumnsError(f"{where} has no column {pattern!r} with a choice; it has {', '.join(map(shown, left))}")
-        named.update(dict.fromkeys(matching))
-    return list(named)
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,13 @@ from rarevote.errors import ParameterError, how
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Keep, Missing
 
-_KNOWN = {"keep": ("all", "first", "last", "error"), "missing": ("error", "drop"), "nothing_ticked": ("no", "ignore")}
+_KNOWN = {
+    "keep": ("all", "first", "last", "error"),
+    "missing": ("error", "drop"),
+    "nothing_ticked": ("no", "ignore"),
+    "worker_from": ("file", "folder"),
+    "ground_truth": ("votes", "gold", "ignore"),
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,9 @@ class ReadOptions:
         missing: "error" or "drop", for rows with a missing id or label.
         show: columns to carry along to the result.
         wide: one row per task and one column per annotator.
+        annotator_columns: of a wide table, the columns that hold the votes of one annotator each, or patterns of their
+            names; found if not given.
+        worker_from: who voted is the name of the "file", or of the "folder" it is in: there is one for each person.
         file_format: where the name of a file does not tell.
         has_header: whether delimited text begins with the names of its columns.
         sheet: which sheet of a spreadsheet.
@@ -34,12 +43,14 @@ class ReadOptions:
         multilabel: several choices in one answer: one yes/no problem per choice. False says that there is one choice in
             every answer, whatever it looks like; None leaves it to the data, which are refused where they seem to have
             several.
-        choice: of several choices, the one that is read: a yes/no problem whose tasks are the items.
+        choice: with ``multilabel``, the one choice that is read: a yes/no problem whose tasks are the items.
         nothing_ticked: with ``multilabel``, what an answer without any choice is: "no" (to every choice) or "ignore"
             (no answer). None is what the platform means by it, and "no" in a table.
         separator: with ``multilabel``, the mark between the choices of a cell; found if not given.
         choice_columns: with ``multilabel``, the columns of a table that say of one choice each whether it was ticked,
             or patterns of their names; found if not given.
+        ground_truth: of an export of Label Studio, what annotations are that are marked as ground truth: "votes",
+            "gold" or "ignore". None is gold, and votes where a task has several or all of the export are so marked.
         include_predictions: of an export, models' predictions as further workers.
         free_text: of an export, take a question whose answers are free text.
         prediction_columns: columns of an export or of a wide table that hold what a model says.
@@ -55,6 +66,8 @@ class ReadOptions:
     missing: Missing = "error"
     show: Sequence[str] = ()
     wide: bool = False
+    annotator_columns: Sequence[str] = ()
+    worker_from: Literal["file", "folder"] | None = None
     file_format: str | None = None
     has_header: bool = True
     sheet: str | None = None
@@ -65,6 +78,7 @@ class ReadOptions:
     nothing_ticked: Literal["no", "ignore"] | None = None
     separator: str | None = None
     choice_columns: Sequence[str] = ()
+    ground_truth: Literal["votes", "gold", "ignore"] | None = None
     include_predictions: bool = False
     free_text: bool = False
     prediction_columns: Sequence[str] = ()
@@ -82,6 +96,11 @@ class ReadOptions:
                 raise ParameterError(
                     f"{option} is for several choices in one answer: {how('multilabel=True', '--multilabel')}"
                 )
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the caller says that a table has one column per annotator."""
+        return self.wide or bool(self.annotator_columns)
 
     @property
     def policies(self) -> dict[str, Any]:

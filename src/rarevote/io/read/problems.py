@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, Encoded
 from rarevote.crowd.encoding import distinct_names, used_names
-from rarevote.crowd.names import as_name_array, some_names, sort_labels, spelling
+from rarevote.crowd.names import as_name_array, pair_name, some_names, sort_labels, spelling
 from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import counted, listed
 from rarevote.errors import InputError, MissingValuesError, shown
@@ -56,11 +56,6 @@ class Problems:
         carried["item"] = [spelling(item) for item, _ in parts]
         carried["choice"] = [choice for _, choice in parts]
         return {name: as_name_array(texts) for name, texts in carried.items()}
-
-
-def problem_name(item: Any, choice: str) -> str:
-    """The task of a problem."""
-    return f"{spelling(item)}:{choice}"
 
 
 def problems_of_cells(
@@ -226,7 +221,7 @@ def _votes(
 def _named(items: Iterable[Any], choices: Sequence[str]) -> tuple[list[str], dict[str, tuple[Any, str]]]:
     """The names of all problems of these items, and the parts that they are of."""
     pairs = [(item, choice) for item in items for choice in choices]
-    names = [problem_name(item, choice) for item, choice in pairs]
+    names = [pair_name(item, choice) for item, choice in pairs]
     parts = dict(zip(names, pairs, strict=True))
     if len(parts) < len(pairs):
         twice = next(name for name, pair in zip(names, pairs, strict=True) if parts[name] != pair)
@@ -239,9 +234,7 @@ def _named(items: Iterable[Any], choices: Sequence[str]) -> tuple[list[str], dic
 
 def _gold(known: Mapping[Any, Sequence[str]], choices: Sequence[str]) -> dict[str, str]:
     return {
-        problem_name(item, choice): YES if choice in chosen else NO
-        for item, chosen in known.items()
-        for choice in choices
+        pair_name(item, choice): YES if choice in chosen else NO for item, chosen in known.items() for choice in choices
     }
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import is_missing
+from rarevote.crowd.names import is_missing, pair_name
 from rarevote.errors import InputError, shown
-from rarevote.io.platforms.base import pair_name
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.sources import FileTable, asking, open_sources

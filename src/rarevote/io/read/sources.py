@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.csv_text import Delimited, check_lines, explain, lines_of_rows, read_header, undecodable_line
@@ -36,6 +36,7 @@ from rarevote.io.read.detect import (
 )
 from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.partitions import with_partitions
+from rarevote.io.read.persons import with_person
 from rarevote.io.unpacked import check_parquet
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
@@ -325,6 +326,8 @@ class _Opener:
 
     def open(self, given: str | Path) -> list[FileTable]:
         text = str(given)
+        if self.options.worker_from and (is_stream(text) or "://" in text):
+            raise InputError(f"{text}: has no name of a person; {how('worker_from', '--worker-from')} is for files")
         if is_stream(text):
             title = "standard input" if text == "-" else text
             return [self._file(keep_stream(text, title, self.folder), title)]
@@ -332,7 +335,14 @@ class _Opener:
             return [self._remote(text)]
         files = [file for path in found_paths(text) for file in (self._in_folder(path) if path.is_dir() else [path])]
         given_as = text if files == [Path(text)] else None
-        return [with_partitions(self._file(file, given_as or str(file))) for file in files]
+        tables = [with_partitions(self._file(file, given_as or str(file))) for file in files]
+        return [self._by_person(table) for table in tables]
+
+    def _by_person(self, table: FileTable) -> FileTable:
+        """The table with a column that says whose it is, where the name of the file does."""
+        if self.options.worker_from is None:
+            return table
+        return with_person(table, self.options.worker_from)
 
     def _in_folder(self, folder: Path) -> list[Path]:
         """The data files of a folder and those below it; Spark's markers and hidden files are none."""

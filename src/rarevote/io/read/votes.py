@@ -7,6 +7,7 @@ What a file is, is found in :mod:`rarevote.io.read.sources`; DuckDB reads and en
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, how, naming
 from rarevote.io.read.cells import refuse_several
-from rarevote.io.read.columns import find_columns, has_roles, name_columns
+from rarevote.io.read.columns import find_columns, has_roles, ignored_weights, name_columns
 from rarevote.io.read.crowd import Crowd, called_models, title_of
 from rarevote.io.read.detect import FileInfo
 from rarevote.io.read.encode import (
@@ -31,10 +32,12 @@ from rarevote.io.read.encode import (
     shown_values,
     tasks_without_votes,
 )
+from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.multilabel import TickTable, find_form
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.persons import by_person, check_persons, person_of
 from rarevote.io.read.results import refuse_result
-from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
+from rarevote.io.read.sources import FileTable, asking, open_sources, place_of_rows
 from rarevote.io.read.table import read_table, say_filled, truth_columns
 from rarevote.io.read.wide import WideTable, column_profiles, is_model_name, recognise_wide, wide_table
 
@@ -62,15 +65,22 @@ def read_label_files(
         **given: fields of :class:`ReadOptions`, instead of ``options``.
     """
     options = options or ReadOptions(**given)
-    columns, wide, gold_column = options.columns, options.wide, options.gold_column
+    options = by_person(options) if options.worker_from else options
+    columns, wide, gold_column = options.columns, options.is_wide, options.gold_column
     wanted = None if wide else [*(columns or {}).values(), *options.show, *([gold_column] if gold_column else [])]
     with open_sources(inputs, options, wanted=wanted, found=found) as sources:
+        if options.worker_from:
+            titles = [file.title for source in sources for file in source.files]
+            check_persons({title: person_of(title, options.worker_from) for title in titles}, options.worker_from)
         shown = _shown_columns(sources, options.show)
         if gold_column is not None:
             _check_column(sources, gold_column, "with gold")
+        if options.multilabel is not False and columns is None and all(map(_holds_pairs, sources)):
+            # As `rarevote convert --multilabel` writes them: the task is the pair, and the item has a column.
+            options = replace(options, multilabel=True, columns={"task": ITEM, "choice": CHOICE})
         if options.multilabel:
             return _read_several(inputs, sources, options, shown)
-        tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
+        tables = _wide_tables(sources, options, shown)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
         say_filled(sources, (choice.roles for choice in choices))
 
@@ -95,6 +105,7 @@ def read_label_files(
     annotators = {name for table in tables for name in table.annotators}
     models = _models(annotators, options.prediction_columns, sources[0].title)
     notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []
+    notes += _weights_beside(sources, choices, [*shown, gold_column or ""])
     if models:
         notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
     models |= called_models(crowd)
@@ -131,16 +142,35 @@ def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOpt
         carried,
         problems.gold,
         models,
-        problems.notes,
+        (*problems.notes, *_weights_beside(sources, choices, [*shown, gold_column or ""])),
         has_header=options.has_header,
         choices=problems.choices,
     )
 
 
+def _weights_beside(sources: Sequence[FileTable], choices: Sequence[Choice], others: Sequence[str]) -> list[str]:
+    """What to say of columns that look like weights of the votes; ``others`` are read for something else."""
+    used = {*others, *(name for choice in choices for name in (*choice.roles.values(), *choice.answers))}
+    return ignored_weights(dict.fromkeys(name for source in sources for name in source.columns), used)
+
+
+def _holds_pairs(source: FileTable) -> bool:
+    """Whether every task of a table is called as its item and its choice, which have columns of their own."""
+    if not {"task", ITEM, CHOICE} <= set(source.columns):
+        return False
+    task, item, choice = (source.text(name) for name in ("task", ITEM, CHOICE))
+    with asking(source) as ask:
+        (differs,) = ask(
+            f"SELECT count(*) FROM (SELECT 1 FROM {source.reader} WHERE ({task}) IS DISTINCT FROM "
+            f"(({item}) || ':' || ({choice})) LIMIT 1)"
+        ).fetchone()
+    return not differs
+
+
 def _tick_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> TickTable:
     gold = options.gold_column
-    if options.wide:
-        wide = wide_table(source, options.columns, shown, gold)
+    if options.is_wide:
+        wide = wide_table(source, options, shown)
         return TickTable("cells", {"task": wide.task}, wide.annotators)
 
     def values() -> dict[str, frozenset[str]]:
@@ -157,22 +187,16 @@ def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice
     return Choice(find_columns(source.columns, columns, where=source.title, otherwise=otherwise))
 
 
-def _wide_tables(
-    sources: Sequence[FileTable],
-    columns: Mapping[str, str] | None,
-    shown: Sequence[str],
-    gold: str | None,
-    *,
-    wide: bool,
-) -> list[WideTable]:
+def _wide_tables(sources: Sequence[FileTable], options: ReadOptions, shown: Sequence[str]) -> list[WideTable]:
     """The tables as wide ones, where somebody says so or nothing else fits; none if they are not."""
+    columns, wide = options.columns, options.is_wide
     if not wide and all(has_roles(source.columns, columns) for source in sources):
         return []
     for source in sources:
         refuse_result(source)
     if wide:
-        return [wide_table(source, columns, shown, gold) for source in sources]
-    found = [recognise_wide(source, columns, shown, gold) for source in sources]
+        return [wide_table(source, options, shown) for source in sources]
+    found = [recognise_wide(source, columns, shown, options.gold_column) for source in sources]
     return [table for table in found if table is not None] if all(found) else []
 
 

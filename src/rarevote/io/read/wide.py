@@ -1,7 +1,9 @@
 """Wide tables: one row per task and one column per annotator or judge.
 
-Such a table has no column for workers and labels. It is known by columns that hold the same few values; the first
-column without any value twice is the task. A column with the expected answer is no annotator: it may be gold.
+Such a table has no column for workers and labels. It is known by a group of columns that hold the same few values, and
+not one and the same value throughout; the first column without any value twice is the task. Of several groups the one
+counts whose columns are called as votes are (``score_*``, ``judge_*``, names of models); where that does not decide,
+the table is refused. A column with the expected answer is no annotator: it may be gold.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from dataclasses import dataclass, field
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, ParameterError, how
 from rarevote.io.duck import identifier
-from rarevote.io.read.columns import may_be, plain_name
+from rarevote.io.read.columns import match_columns, may_be, plain_name
 from rarevote.io.read.encode import Choice, not_blank
+from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.sources import FileTable, asking
 
 _FEW_VALUES = 20  # that columns with answers have at most, to be known by them
@@ -30,6 +33,16 @@ _MODEL = re.compile(
     r"(chat)?gpt|openai|o[134]$|claude|opus|sonnet|haiku|anthropic|gemini|gemma|llama|vicuna|mi[sx]tral|qwen|deepseek|"
     r"phi\d|grok|cohere|falcon|(ro|de)?bert|llm|models?\d*$|judges?\d*$"
 )
+# What columns with votes are called, at the beginning: a word and what it is the vote of.
+_VOTES = re.compile(
+    r"(?i)(scores?|judges?|graders?|raters?|ratings?|annotators?|workers?|coders?|reviewers?|votes?|labell?ers?)([^a-z]|$)"
+)
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+# What columns that count or number something have in their names.
+_COUNTERS = frozenset({
+    "count", "counts", "counter", "epoch", "fallback", "fallbacks", "fold", "id", "index", "latency", "length", "limit",
+    "ms", "retries", "retry", "rows", "seconds", "secs", "seed", "time", "token", "tokens", "turn", "turns", "usage",
+})  # fmt: skip
 _PARTS_OF_NAMES = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
 
 
@@ -101,43 +114,107 @@ def recognise_wide(
     if not source.columns or set(chosen) - {"task"} or any(may_be("worker", name) for name in source.columns):
         return None
     n_rows, profiles = column_profiles(source)
-    unique = [name for name, one in profiles.items() if n_rows > 1 and one.n_distinct == one.n_filled == n_rows]
+    unique = _without_repeats(n_rows, profiles)
     task = chosen.get("task") or next(iter(unique), None)
     if task is None:
         return None
     taken = {task, *shown, *source.partitions}
     small = {name: one.values for name, one in profiles.items() if one.values and name not in taken}
-    alike = max(
-        ([other for other in small if _alike(small[name], small[other])] for name in small), key=len, default=[]
-    )
-    expected = [name for name in alike if plain_name(name) in _EXPECTED and name != gold]
-    annotators = [name for name in alike if name not in (*expected, gold)]
-    if len(annotators) < _MIN_ANNOTATORS:
+    groups = _groups({name: values for name, values in small.items() if not _counts(name)}, gold)
+    if not groups:
         return None
-    others = [name for name in source.columns if name not in {*taken, *alike, gold}]
-    return WideTable(task, annotators, expected, others)
+    best = [group for group in groups if group.rank == max(one.rank for one in groups)]
+    if len(best) > 1:
+        _refuse_groups(source.title, best)
+    (group,) = best
+    known = {*taken, *group.annotators, *group.expected, gold}
+    return WideTable(task, group.annotators, group.expected, [name for name in source.columns if name not in known])
 
 
-def wide_table(
-    source: FileTable, columns: Mapping[str, str] | None, shown: Sequence[str], gold: str | None
-) -> WideTable:
-    """The wide table that somebody says this is: all columns but the first, free text and expected answers apart."""
-    chosen = dict(columns or {})
+@dataclass(frozen=True)
+class _Group:
+    """Columns that hold the same few values.
+
+    Attributes:
+        annotators: those that may be votes.
+        expected: those that are called as the expected answer is.
+        rank: how much their names say that they are votes.
+    """
+
+    annotators: list[str]
+    expected: list[str]
+    rank: int
+
+
+def _groups(small: dict[str, frozenset[str]], gold: str | None) -> list[_Group]:
+    """The groups of columns that look like votes, the largest first."""
+    groups = []
+    left = dict(small)
+    while left:
+        alike = max(
+            ([other for other in left if _alike(left[name], left[other])] for name in left), key=len, default=[]
+        )
+        values = frozenset().union(*(left.pop(name) for name in alike))
+        expected = [name for name in alike if plain_name(name) in _EXPECTED and name != gold]
+        annotators = [name for name in alike if name not in (*expected, gold)]
+        called = [name for name in annotators if _VOTES.match(name) or is_model_name(name)]
+        if len(called) >= _MIN_ANNOTATORS and all(map(_NUMBER.fullmatch, values)):
+            annotators = called  # others may hold the same numbers and count something
+        varies = any(len(small[name]) > 1 for name in annotators)
+        if len(annotators) >= _MIN_ANNOTATORS and varies:
+            groups.append(_Group(annotators, expected, min(len(called), _MIN_ANNOTATORS)))
+    return groups
+
+
+def _counts(name: str) -> bool:
+    """Whether a column is called as one that counts or numbers something."""
+    return not _VOTES.match(name) and any(part.lower() in _COUNTERS for part in _PARTS_OF_NAMES.split(name))
+
+
+def _refuse_groups(title: str, groups: Sequence[_Group]) -> None:
+    shown = " or ".join(
+        f"{listed(group.annotators)} ({name_annotators(group.annotators)})" for group in groups[: _MIN_ANNOTATORS + 1]
+    )
+    raise ColumnsError(f"{title}: which columns hold the votes? Say which: {shown}")
+
+
+def name_annotators(names: Sequence[str]) -> str:
+    """What to type to say which columns hold votes."""
+    flags = " ".join(f"--annotator-column {shlex.quote(name)}" for name in names)
+    return how(f"annotator_columns={list(names)}", flags)
+
+
+def wide_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> WideTable:
+    """The wide table that somebody says this is: all columns but the first, free text and expected answers apart.
+
+    Where the columns with votes are named, it is those, and the first column without any value twice is the task.
+    """
+    gold, chosen = options.gold_column, dict(options.columns or {})
     if set(chosen) - {"task"}:
         raise ParameterError("of a wide table only the task can be named: its other columns are the annotators")
     if not source.columns:
         raise InputError(f"{source.title}: no columns")
-    task = chosen.get("task", source.columns[0])
+    n_rows, profiles = column_profiles(source)
+    named = options.annotator_columns and match_columns(options.annotator_columns, source.columns, source.title)
+    unique = _without_repeats(n_rows, profiles) if named else []
+    task = chosen.get("task", next((name for name in unique if name not in named), source.columns[0]))
     if task not in source.columns:
         raise ColumnsError(f"{source.title} has no column {task!r} (for task)")
     answers = [name for name in source.columns if name not in (task, *shown, *source.partitions, gold)]
     expected = [name for name in answers if plain_name(name) in _EXPECTED]
-    _, profiles = column_profiles(source)
+    if named:
+        annotators = [name for name in named if name != task]
+        return WideTable(task, annotators, [name for name in expected if name not in named])
     texts = [name for name in answers if profiles[name].is_text]
     annotators = [name for name in answers if name not in (*expected, *texts)]
     if not annotators:
         raise ColumnsError(f"{source.title}: a wide table needs a column for each annotator beside {task!r}")
     return WideTable(task, annotators, expected, texts)
+
+
+def _without_repeats(n_rows: int, profiles: Mapping[str, ColumnProfile]) -> list[str]:
+    """The columns without any value twice and without gaps."""
+    return [name for name, one in profiles.items() if n_rows > 1 and one.n_distinct == one.n_filled == n_rows]
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import StoredNames
+from rarevote.crowd.names import StoredNames, as_name_array
 from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
 from rarevote.io.duck import OF_THE_DISK, connection, first_line, identifier
@@ -87,6 +87,24 @@ def check_ending(path: Path) -> None:
             f"{path}: cannot write {path.suffix or 'a file without ending'}; use {', '.join(ENDINGS)} "
             "(text formats also with .gz or .zst)"
         )
+
+
+def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Tables below each other; where one lacks a column its cells are empty.
+
+    >>> joined([{"task": ["a"], "p": [0.5]}, {"task": ["b"]}])
+    {'task': array(['a', 'b'], dtype=object), 'p': array([0.5, nan])}
+    """
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    sizes = [len(next(iter(table.values()))) for table in tables]
+    columns = {}
+    for name in names:
+        is_number = all(np.asarray(table[name]).dtype.kind in "iuf" for table in tables if name in table)
+        cells: list[Any] = []
+        for table, size in zip(tables, sizes, strict=True):
+            cells += np.asarray(table[name]).tolist() if name in table else [np.nan if is_number else ""] * size
+        columns[name] = np.array(cells) if is_number else as_name_array(cells)
+    return columns
 
 
 def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = False) -> None:

@@ -1,0 +1,1 @@
+"""A real Label Studio beside the live verbs."""

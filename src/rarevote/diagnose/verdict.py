@@ -1,0 +1,50 @@
+"""The verdict on labels, by how many of them are expected to be right.
+
+On real crowds the expected accuracy ranks them better than any finding does (``benchmarks/check.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Literal
+
+from rarevote.crowd.words import percent
+from rarevote.decide.expectations import Expected
+
+Weight = Literal["note", "care", "stop"]
+
+#: the verdict by how grave it is
+VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care", "stop": "do not use"}
+
+# Labels of which so many are expected to be right can be used; of which fewer than so many are, should not.
+_ACCURATE, _INACCURATE = 0.9, 0.65
+
+
+def weight_of(accuracy: Expected, *, is_unproved_jury: bool = False) -> Weight:
+    """How grave it is that so many labels are expected to be right.
+
+    Args:
+        accuracy: expected share of the labels that are right.
+        is_unproved_jury: whether models cast most of the votes, and no gold says how right they are: never "note".
+
+    >>> [weight_of(Expected(value, 0.0, 1.0)) for value in (0.9, 0.899, 0.65, 0.649, float("nan"))]
+    ['note', 'care', 'care', 'stop', 'care']
+    >>> weight_of(Expected(0.95, 0.9, 1.0), is_unproved_jury=True)
+    'care'
+    """
+    if accuracy.value < _INACCURATE:
+        return "stop"
+    return "note" if accuracy.value >= _ACCURATE and not is_unproved_jury else "care"
+
+
+def why_weight(accuracy: Expected, *, is_unproved_jury: bool = False) -> str:
+    """The same in words, for the verdict.
+
+    >>> why_weight(Expected(0.93, 0.8, 0.97))
+    '93% of the labels are expected to be right (80% to 97%)'
+    """
+    if not isfinite(accuracy.value):
+        return "no item has a label"
+    right = f"{percent(accuracy.value)} of the labels are expected to be right ({accuracy.percent_range})"
+    return f"{right}, but no gold and no audit shows how right these models are" if is_unproved_jury else right

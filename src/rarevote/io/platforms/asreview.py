@@ -1,0 +1,80 @@
+"""ASReview's export of a screening: the user's own columns, then ``asreview_label`` and what else it knows of a record.
+
+A label is 1 (relevant) or 0; records that were not seen have none, and are items without votes. A project is screened
+by one person, or by several of whom each labels other records: who it was, ``asreview_user_email`` and
+``asreview_user_name`` say, which only a server with accounts writes. Otherwise the exports of several people are given
+together, and a worker is the name of a file. A task is the user's own id of a record, or else the number of its group,
+which is the same in every project of one dataset.
+"""
+
+from __future__ import annotations
+
+from rarevote.errors import InputError, how
+from rarevote.io.platforms.base import Export
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.export_files import Beginning, ExportFiles
+from rarevote.io.platforms.table_records import PlatformTable, open_table, text_in
+from rarevote.io.read.columns import may_be
+from rarevote.io.read.options import ReadOptions
+
+_LABEL = "asreview_label"
+_GROUP = "asreview_group_id"
+_USERS = ("asreview_user_email", "asreview_user_name")
+
+
+def recognises(beginning: Beginning) -> bool:
+    """Whether a file is an export of ASReview, by its header."""
+    return _LABEL in beginning.header
+
+
+def read(files: ExportFiles, options: ReadOptions) -> Export:
+    """Read the labels of all files."""
+    collector = Collector(str(files.path), options)
+    tables = [(open_table(part), part.stem) for part in files.parts]
+    for table, _ in tables:
+        table.need("the label", _LABEL, advice="Give exports of ASReview only")
+    tasks = {_task_column(table) for table, _ in tables}
+    if len(tasks) > 1:
+        raise InputError(
+            f"{files.path}: the files name their records by different columns ({', '.join(sorted(tasks))})"
+        )
+    for table, stem in tables:
+        _read_rows(table, tasks.copy().pop(), stem if options.worker_from else None, collector)
+    one_each = how('worker_from="file"', "--worker-from file")
+    return collector.finish(
+        "asreview",
+        files.path,
+        no_annotator=f"Give the exports of several people, a file each, and take the names of the files: {one_each}",
+    )
+
+
+def _task_column(table: PlatformTable) -> str:
+    """The column that names records: the only one that is called so, or the number of the group."""
+    own = [name for name in table.header if may_be("task", name)]
+    found = own[0] if len(own) == 1 else table.find(_GROUP, "")  # the last is the number of the row
+    if found is None:
+        raise InputError(f"{table.title}: no column names the records; export with {_GROUP}")
+    return found
+
+
+def _read_rows(table: PlatformTable, named: str, person: str | None, collector: Collector) -> None:
+    table.need("the record", named)
+    for where, row in table.rows():
+        collector.n_records += 1
+        task = row[named].strip()
+        if not task:
+            raise InputError(f"{where} has no {named or 'number'}")
+        find = collector.finder(row)
+        collector.item(task, find)
+        collector.named_columns(task, find, where)
+        worker = person or text_in(row, _USERS[0]) or text_in(row, _USERS[1]) or None
+        label = _as_written(text_in(row, _LABEL))
+        collector.answering(task, worker)
+        collector.note(_LABEL, label)
+        if collector.takes(_LABEL) and label:
+            collector.vote(task, worker, [label], where, find)
+
+
+def _as_written(label: str) -> str:
+    """Spreadsheets and pandas make 1.0 of a 1 where other cells are empty."""
+    return label.removesuffix(".0") if label in ("1.0", "0.0") else label
