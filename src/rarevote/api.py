@@ -461,8 +461,8 @@ class Fitted:
             decided.notes,
             rare=self.rare,
             models=self.crowd.models,
-            grades=self.grades,
             arguments=self.crowd.arguments,
+            grades=self.grades,
             progress=progress,
         )
 

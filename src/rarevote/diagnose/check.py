@@ -230,8 +230,8 @@ def check_fit(
     *,
     rare: RareClass,
     models: Iterable[Any] = (),
-    grades: Grades | None = None,
     arguments: str = "LABELS",
+    grades: Grades | None = None,
     n_replicates: int = N_REPLICATES,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
@@ -244,8 +244,8 @@ def check_fit(
         notes: what deciding found.
         rare: the class that matters.
         models: names of the workers that are models.
-        grades: the order of the classes, where there is one.
         arguments: how a command names the votes, for the hint of what to do next.
+        grades: the order of the classes, where there is one.
         n_replicates: times that the model casts the votes again.
         progress: called with how many of these are done so far.
 
@@ -275,8 +275,7 @@ def check_fit(
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
-        ordered = "" if grades is None else f" --ordered {shlex.quote(grades.text)}"
-        findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected, f"{arguments}{ordered}")
+        findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected, arguments)
     return Check(
         method=estimator.method_name,
         rare=rare.name,

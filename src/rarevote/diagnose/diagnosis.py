@@ -236,9 +236,9 @@ def diagnose(
         status=estimator.status_,
         agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
         on_grades=None if grades is None else ordered_agreement(crowd, grades),
+        alike=alike,
         grades=grades,
         leans=estimator.relative_leans(),
-        alike=alike,
     )
     if rare.is_tail:
         of_tail = tail_view(found, probabilities, decision, rare, estimator.posterior_, truth)

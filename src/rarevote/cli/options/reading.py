@@ -121,6 +121,12 @@ _EXPORT = (
         help="A column that holds what a model says, such as an LLM judge: a further worker of an export, marked as a "
         "model in a wide table. Repeatable.",
     ),
+    _option(
+        "--worker-from",
+        metavar="file|folder",
+        help="One file per person: who voted is the name of the file, or of the folder it is in.",
+        shell_complete=one_of("file", "folder"),
+    ),
     _option("--gold-column", metavar="COLUMN", help="The column with gold, where the format names none."),
 )
 _FREE_TEXT = _option(
@@ -171,12 +177,6 @@ _READING = (
         multiple=True,
         help="A column that holds the votes of one annotator or judge, or a pattern such as 'score_*'. Repeatable. "
         "Found if not given.",
-    ),
-    _option(
-        "--worker-from",
-        metavar="file|folder",
-        help="One file per person: who voted is the name of the file, or of the folder it is in.",
-        shell_complete=one_of("file", "folder"),
     ),
     _option(
         "--format",
