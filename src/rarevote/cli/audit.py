@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.decisions import check_review_file, check_review_form, review_as_option
+from rarevote.cli.options.audits import check_list, check_plan_file, parse_find
+from rarevote.cli.options.decisions import check_review_form, review_as_option
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
@@ -20,11 +21,8 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rarevote.audit import Audit
     from rarevote.audit.journal import Journal
-    from rarevote.crowd.grades import Grades
     from rarevote.io.read.crowd import Crowd
     from rarevote.workbench.session import ReviewSession
 
@@ -147,13 +145,13 @@ def start(
 
     of_choice = reading.options["multilabel"] and reading.options["choice"] is None
     if of_choice:  # the label is what is to be found
-        reading.options["choice"], _ = _parse_find(find)
+        reading.options["choice"], _ = parse_find(find)
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
     asked = instructions.read()
-    _check_plan_file(plan)
-    _check_list(review_out, review_as, plan)
+    check_plan_file(plan)
+    check_list(review_out, review_as, plan)
     if ascending and score is None:
         raise ParameterError("--ascending needs --score")
     if score is None:
@@ -222,7 +220,7 @@ def resume(
     from rarevote.audit.words import status_words
 
     audit = _load(plan)
-    _check_list(review_out, _form(audit), plan)
+    check_list(review_out, _form(audit), plan)
     crowd = read_again(audit, plan)
     if answers is not None:
         _take_in(audit, audit.answer, answers, who, question)
@@ -346,7 +344,7 @@ def repeat(
             say(relative_to(audit))
         return
     assert review_out is not None
-    _check_list(review_out, _form(audit), plan)
+    check_list(review_out, _form(audit), plan)
     crowd = read_again(audit, plan)
     again = audit.repeat_list(share)
     if not again:
@@ -400,7 +398,7 @@ def _audit_of_votes(
 
     estimator = fit_options.make()
     crowd = reading.read()
-    name, target = _parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
+    name, target = parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
     if of_choice:
         name = YES
     fitted = fit_options.fit(crowd, estimator)
@@ -437,49 +435,12 @@ def _audit_of_scores(
     from rarevote.audit.source import read_scored
     from rarevote.io.read.frames import read_truth
 
-    name, target = _parse_find(find)
+    name, target = parse_find(find)
     items = read_scored(reading.labels, score, reading.options)
     say(f"{items.crowd.title}: {counted(len(items.scores), 'item')} with the score {score!r}")
     gold = None if fit_options.gold is None else read_truth(fit_options.gold)
     audit = audit_of_scores(items, name, target, ascending=ascending, gold=gold, **begin)
     return audit, items.crowd
-
-
-def _parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | None = None) -> tuple[str, str]:
-    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths.
-
-    Args:
-        classes: text that is one of them is taken as it stands; None where nothing is.
-        grades: the order of the classes, where there is one.
-    """
-    from rarevote.crowd.names import as_name_array
-    from rarevote.crowd.rare import split_question
-
-    name, recall = split_question(text, as_name_array([]) if classes is None else classes, grades)
-    if not recall:
-        example = "defect=0.9" if recall is not None else f"{name}=0.9"
-        raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")
-    return name, recall
-
-
-def _check_plan_file(plan: Path) -> None:
-    from rarevote.audit.journal import journal_path
-    from rarevote.io.write.columns import check_place
-
-    check_place(plan)
-    if plan.exists():
-        raise InputError(
-            f"{plan}: is there already. Starting again until the draws are lucky is the one way to cheat with an "
-            "audit, so a plan is never overwritten: continue it, or name another file"
-        )
-    if journal_path(plan).exists():
-        raise InputError(f"{journal_path(plan)}: has answers of another audit; move it away, or name another plan")
-
-
-def _check_list(review_out: Path, form: str, plan: Path) -> None:
-    check_review_file(review_out, form)
-    if review_out.resolve() == plan.resolve():
-        raise ParameterError(f"the plan and --review-out are the same file, {plan}")
 
 
 def _load(plan: Path) -> Audit:

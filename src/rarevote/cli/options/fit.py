@@ -221,16 +221,22 @@ _FIT = (
     *feature_options,
     _group_option,
 )
-rare_option = click.option(
-    "--rare",
-    "--find",
-    "rare",
-    metavar="CLASS",
-    help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with the fewest votes.',
-)
+
+
+def _rare_option(*names: str) -> Any:
+    return click.option(
+        *names,
+        "rare",
+        metavar="CLASS",
+        help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with fewest votes.',
+    )
+
+
 with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)
-with_fit_and_rare = takes(FitOptions, *_FIT, rare_option)
+with_fit_and_rare = takes(FitOptions, *_FIT, _rare_option("--rare"))
+#: the same where nothing else is found
+with_fit_and_find = takes(FitOptions, *_FIT, _rare_option("--rare", "--find"))
 
 
 @dataclass(frozen=True)
