@@ -15,6 +15,9 @@ from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.ordered_agreement import ordered_agreement
 from rarevote.page import charts, sentences, tables
 
+# Few votes are outside the scale, which is said.
+pytestmark = pytest.mark.filterwarnings("ignore:almost all votes for broken")
+
 SCALE = ["none", "mild", "severe", "critical"]
 LEANS = {"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.9, "e": 0.0, "f": 0.0, "g": -0.9}
 N_ITEMS = 150

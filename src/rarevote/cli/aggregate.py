@@ -12,7 +12,7 @@ import click
 
 from rarevote.cli.each import Outputs, aggregate_each, check_folder, read_questions
 from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
-from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit_and_rare
+from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit_and_find
 from rarevote.cli.options.output import (
     check_result_file,
     json_option,
@@ -61,7 +61,7 @@ _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
     "zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson",
 )
 @with_reading
-@with_fit_and_rare
+@with_fit_and_find
 @with_decisions
 @with_engine
 @result_option

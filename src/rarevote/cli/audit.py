@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.audit_start import audit_of_table, audit_of_votes, check_scored, parse_find
-from rarevote.cli.options.decisions import check_review_file, check_review_form, review_as_option
+from rarevote.cli.audit_start import audit_of_table, audit_of_votes, check_scored
+from rarevote.cli.options.audits import check_list, check_plan_file, parse_find
+from rarevote.cli.options.decisions import check_review_form, review_as_option
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
@@ -149,8 +150,8 @@ def start(
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
     asked = instructions.read()
-    _check_plan_file(plan)
-    _check_list(review_out, review_as, plan)
+    check_plan_file(plan)
+    check_list(review_out, review_as, plan)
     if ascending and score is None:
         raise ParameterError("--ascending needs --score")
     if score is None:
@@ -219,7 +220,7 @@ def resume(
     from rarevote.audit.words import status_words
 
     audit = _load(plan)
-    _check_list(review_out, _form(audit), plan)
+    check_list(review_out, _form(audit), plan)
     crowd = read_again(audit, plan)
     if answers is not None:
         _take_in(audit, audit.answer, answers, who, question)
@@ -343,7 +344,7 @@ def repeat(
             say(relative_to(audit))
         return
     assert review_out is not None
-    _check_list(review_out, _form(audit), plan)
+    check_list(review_out, _form(audit), plan)
     crowd = read_again(audit, plan)
     again = audit.repeat_list(share)
     if not again:
@@ -387,26 +388,6 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 
 # --------------------------------------------------------------------------------------------------------------------
 # inside
-
-
-def _check_plan_file(plan: Path) -> None:
-    from rarevote.audit.journal import journal_path
-    from rarevote.io.write.columns import check_place
-
-    check_place(plan)
-    if plan.exists():
-        raise InputError(
-            f"{plan}: is there already. Starting again until the draws are lucky is the one way to cheat with an "
-            "audit, so a plan is never overwritten: continue it, or name another file"
-        )
-    if journal_path(plan).exists():
-        raise InputError(f"{journal_path(plan)}: has answers of another audit; move it away, or name another plan")
-
-
-def _check_list(review_out: Path, form: str, plan: Path) -> None:
-    check_review_file(review_out, form)
-    if review_out.resolve() == plan.resolve():
-        raise ParameterError(f"the plan and --review-out are the same file, {plan}")
 
 
 def _load(plan: Path) -> Audit:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rarevote.cli.options.audits import parse_find
 from rarevote.cli.show import say
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rarevote.audit import Audit
     from rarevote.cli.options.fit import FitOptions
     from rarevote.cli.options.reading import Reading
-    from rarevote.crowd.grades import Grades
     from rarevote.io.read.crowd import Crowd
 
 
@@ -70,20 +68,3 @@ def audit_of_table(
     gold = None if fit_options.gold is None else read_truth(fit_options.gold)
     audit = audit_of_scores(items, name, target, ascending=ascending, gold=gold, **begin)
     return audit, items.crowd
-
-
-def parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | None = None) -> tuple[str, str]:
-    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths.
-
-    Args:
-        classes: text that is one of them is taken as it stands; None where nothing is.
-        grades: the order of the classes, where there is one.
-    """
-    from rarevote.crowd.names import as_name_array
-    from rarevote.crowd.rare import split_question
-
-    name, recall = split_question(text, as_name_array([]) if classes is None else classes, grades)
-    if not recall:
-        example = "defect=0.9" if recall is not None else f"{name}=0.9"
-        raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")
-    return name, recall

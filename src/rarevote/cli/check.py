@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rarevote.cli.each import begin, tell_records
-from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
+from rarevote.cli.options.fit import FitOptions, with_fit_and_find
 from rarevote.cli.options.output import strict_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
@@ -21,7 +21,7 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
     "rarevote check labels.csv --strict --json > check.json",
 )
 @with_reading
-@with_fit_and_rare
+@with_fit_and_find
 @strict_option
 @talk_options
 def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:

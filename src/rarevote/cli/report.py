@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.decisions import DecisionArguments, with_decisions
-from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
+from rarevote.cli.options.fit import FitOptions, with_fit_and_find
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, verb
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "rarevote report labels.csv --audit audit.json --out rails.html",
 )
 @with_reading
-@with_fit_and_rare
+@with_fit_and_find
 @with_decisions
 @file_option("--out", "-o", default="report.html", help="The page; ends in .html.")
 @click.option("--truth", metavar="FILE", help="Truth: labels to check the result against; never used in the fit.")

@@ -159,8 +159,10 @@ def _too_many(count: int, names: Sequence[Any]) -> str:
         numbers = [float(name) for name in (names[0], names[-1])]
     except (TypeError, ValueError):
         numbers = [0.0]
-    refused = f"{count:,} grades are too many (at most {MAX_GRADES}): round or bin them"
-    return f"{refused}, {binning(min(numbers), max(numbers))}" if max(numbers) > min(numbers) else refused
+    refused = f"{count:,} grades are too many (at most {MAX_GRADES})"
+    if max(numbers) == min(numbers):
+        return f"{refused}: merge some of them"
+    return f"{refused}: round or bin them, {binning(min(numbers), max(numbers))}"
 
 
 def binning(low: float, high: float) -> str:

@@ -225,17 +225,22 @@ _FIT = (
     *feature_options,
     _group_option,
 )
-_rare_option = partial(
-    click.option,
-    metavar="CLASS",
-    help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with the fewest votes.',
-)
-rare_option = _rare_option("--rare", "--find", "rare")
+
+
+def _rare_option(*names: str) -> Any:
+    return click.option(
+        *names,
+        "rare",
+        metavar="CLASS",
+        help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with fewest votes.',
+    )
+
+
 with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)
-with_fit_and_rare = takes(FitOptions, *_FIT, rare_option)
-#: where ``--find`` is an option of the verb
-with_fit_and_rare_alone = takes(FitOptions, *_FIT, _rare_option("--rare"))
+with_fit_and_rare = takes(FitOptions, *_FIT, _rare_option("--rare"))
+#: the same where nothing else is found
+with_fit_and_find = takes(FitOptions, *_FIT, _rare_option("--rare", "--find"))
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.arguments import check_number
 from rarevote.crowd.grades import Grades, order_wanted
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.io.tables import Table
 from rarevote.methods.anchored_ordered.model import HABIT, HIT, LEAN, NEAR, OrderedModel, OrderedShared
-from rarevote.methods.anchored_rasch.base import Anchored, widened
+from rarevote.methods.anchored_rasch.base import NO_PRIOR, Anchored, widened
 from rarevote.methods.anchored_rasch.model import Anchors
 from rarevote.methods.base import fitted_result
 from rarevote.methods.evidence import Evidence
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel
-
-# Stands in for the prior of a class that nobody voted for, where a logarithm follows.
-_NO_PRIOR = 1e-300
 
 
 @dataclass(eq=False, repr=False)
@@ -118,13 +114,7 @@ class AnchoredOrdered(Anchored):
         return Grades.of(self.ordered)
 
     def _validate(self, crowd: CrowdFacts) -> None:
-        for name in ("sigma_hit", "sigma_near", "sigma_lean", "sigma_habit", "tau", "anchor_weight", "anchor_errors"):
-            check_number(name, getattr(self, name), above=0)
-        for name in ("tol", "rho", "rho_a"):
-            check_number(name, getattr(self, name), at_least=0)
-        check_number("lapse", self.lapse, at_least=0, at_most=1)
-        check_number("anchor_accuracy", self.anchor_accuracy, above=0, at_most=1 - 1e-9)
-        state_dtype(self.dtype)
+        self._validate_anchored("sigma_hit", "sigma_near", "sigma_lean", "sigma_habit")
         self.grades.positions(crowd.classes)
 
     # -- the fit -----------------------------------------------------------------------------------------------------
@@ -182,7 +172,7 @@ class AnchoredOrdered(Anchored):
         own = np.arange(chances.shape[1])
         said = chances[np.arange(len(worker)), label]
         return Evidence(
-            log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
+            log_prior=np.log(np.maximum(self._parameter("prior"), NO_PRIOR)),
             of_votes=np.log(np.where(said > 0, said, 1.0)),
             ability=chances[:, own, own],
         )

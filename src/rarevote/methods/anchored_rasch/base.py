@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
+from rarevote.crowd.arguments import check_number
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.decider import Decider
 from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
@@ -37,10 +38,13 @@ from rarevote.methods.base import Fit, Request
 from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.parameters import state_dtype
 
 if TYPE_CHECKING:
     from rarevote.methods.anchored_rasch.with_features import FeatureOutcome
 
+# Stands in for the prior of a class that nobody voted for, where a logarithm follows.
+NO_PRIOR = 1e-300
 # The objective must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8
 
@@ -69,6 +73,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
     anchor_weight: float
     anchor_errors: float
     rho_a: float
+    dtype: str
     accelerate: bool = False
 
     # -- what a method states ----------------------------------------------------------------------------------------
@@ -86,6 +91,16 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
         """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
 
     # -- the fit -----------------------------------------------------------------------------------------------------
+
+    def _validate_anchored(self, *spreads: str) -> None:
+        """Check the parameters that all such methods have, and spreads of their own, by name."""
+        for name in (*spreads, "tau", "anchor_weight", "anchor_errors"):
+            check_number(name, getattr(self, name), above=0)
+        for name in ("tol", "rho", "rho_a"):
+            check_number(name, getattr(self, name), at_least=0)
+        check_number("lapse", self.lapse, at_least=0, at_most=1)
+        check_number("anchor_accuracy", self.anchor_accuracy, above=0, at_most=1 - 1e-9)
+        state_dtype(self.dtype)
 
     def _fit(self, request: Request) -> Fit:
         facts, runner = request.crowd, request.runner

@@ -21,7 +21,7 @@ from rarevote.errors import ParameterError
 from rarevote.features.join import ItemFeatures
 from rarevote.features.prior import feature_prior
 from rarevote.features.record import FeatureRecord
-from rarevote.methods.anchored_rasch.base import Anchored, ReportedFit, widened
+from rarevote.methods.anchored_rasch.base import NO_PRIOR, Anchored, ReportedFit, widened
 from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared, Anchors, log_off_diagonal
 from rarevote.methods.anchored_rasch.with_features import (
     FeatureFit,
@@ -35,8 +35,6 @@ from rarevote.methods.evidence import Evidence
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
 
-# Stands in for the prior of a class that nobody voted for, where a logarithm follows.
-_NO_PRIOR = 1e-300
 # A table with a number per worker, label and class may be this large; a fit holds about ten of them.
 _MAX_TABLE_BYTES = 4e9
 
@@ -121,17 +119,11 @@ class AnchoredRasch(Anchored):
     n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
-        for name in ("sigma", "tau", "anchor_weight", "anchor_errors"):
-            check_number(name, getattr(self, name), above=0)
-        for name in ("tol", "rho", "rho_a"):
-            check_number(name, getattr(self, name), at_least=0)
+        self._validate_anchored("sigma")
         if self.spread is not None:
             check_number("spread", self.spread, at_least=0)
         check_count("n_nodes", self.n_nodes)
-        check_number("lapse", self.lapse, at_least=0, at_most=1)
         check_number("cap", self.cap, at_least=1)
-        check_number("anchor_accuracy", self.anchor_accuracy, above=0, at_most=1 - 1e-9)
-        state_dtype(self.dtype)
         n_workers, n_classes = crowd.n_workers, crowd.n_classes
         size = 8.0 * n_workers * n_classes * max(n_classes, self.n_nodes)
         if size > _MAX_TABLE_BYTES:
@@ -289,7 +281,7 @@ class AnchoredRasch(Anchored):
         cost = (weights * (np.log(told) - np.log(model.weights))).sum(axis=1)
         of_votes = (weights * of_nodes).sum(axis=2) - cost / max(len(worker), 1)
         return Evidence(
-            log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
+            log_prior=np.log(np.maximum(self._parameter("prior"), NO_PRIOR)),
             of_votes=widened(of_votes, kept, n_classes),
             ability=sigmoid(self._parameter("ability")[worker]),
             difficulty=widened((weights @ model.nodes)[None], kept, n_classes)[0] if len(worker) else None,
@@ -301,8 +293,8 @@ class AnchoredRasch(Anchored):
         outcome = self.feature_outcome
         if outcome is None or not outcome.record.used or not outcome.found.has_row[item]:
             return None
-        prior = np.maximum(self._parameter("prior"), _NO_PRIOR)
-        return np.asarray(np.log(np.maximum(outcome.priors[item], _NO_PRIOR)) - np.log(prior))
+        prior = np.maximum(self._parameter("prior"), NO_PRIOR)
+        return np.asarray(np.log(np.maximum(outcome.priors[item], NO_PRIOR)) - np.log(prior))
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
         """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""

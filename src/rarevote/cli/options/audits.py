@@ -1,0 +1,53 @@
+"""The start of an audit on the command line: what is to be proved, and files that could not be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rarevote.cli.options.decisions import check_review_file
+from rarevote.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rarevote.crowd.grades import Grades
+
+
+def parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | None = None) -> tuple[str, str]:
+    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths.
+
+    Args:
+        classes: text that is one of them is taken as it stands; None where nothing is.
+        grades: the order of the classes, where there is one.
+    """
+    from rarevote.crowd.names import as_name_array
+    from rarevote.crowd.rare import split_question
+
+    name, recall = split_question(text, as_name_array([]) if classes is None else classes, grades)
+    if not recall:
+        example = "defect=0.9" if recall is not None else f"{name}=0.9"
+        raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")
+    return name, recall
+
+
+def check_plan_file(plan: Path) -> None:
+    """Refuse a plan that could not be written, or would go over another one."""
+    from rarevote.audit.journal import journal_path
+    from rarevote.io.write.columns import check_place
+
+    check_place(plan)
+    if plan.exists():
+        raise InputError(
+            f"{plan}: is there already. Starting again until the draws are lucky is the one way to cheat with an "
+            "audit, so a plan is never overwritten: continue it, or name another file"
+        )
+    if journal_path(plan).exists():
+        raise InputError(f"{journal_path(plan)}: has answers of another audit; move it away, or name another plan")
+
+
+def check_list(review_out: Path, form: str, plan: Path) -> None:
+    """Refuse a list that could not be written, or would go over the plan."""
+    check_review_file(review_out, form)
+    if review_out.resolve() == plan.resolve():
+        raise ParameterError(f"the plan and --review-out are the same file, {plan}")
