@@ -22,6 +22,35 @@ def interval_table() -> str:
     return pages.table(head, rows)
 
 
+def simulated_table() -> str:
+    """How many intervals held the truth on simulated crowds, by how annotators err."""
+    rows = []
+    for row in read("expectations_simulated"):
+        if row["seed"].startswith("sum of") and not row["quality"] and not row["imbalance"]:
+            of = row["seed"].removeprefix("sum of ")
+            counts = [f"{row[name]} of {of}" for name in ("independent_covers", "shared_covers", "expected_covers")]
+            rows.append([row["errors"] or "all", row["figure"], *counts, f"{float(row['expected_width']):.2f}"])
+    return pages.table(["errors", "figure", "independent errors", "shared errors", "both", "mean width"], rows)
+
+
+def verdict_text() -> str:
+    """How well the expected accuracy ranks real crowds, and how right labels with each verdict are."""
+    rows = {row["dataset"]: row for row in read("verdict") if not row["dataset"].startswith("mean of")}
+    rank, area = rows.pop("rank correlation"), rows.pop("AUC")
+    means = [row for row in read("verdict") if row["dataset"].startswith("mean of")]
+    said = ", ".join(
+        f"{float(row['accuracy']):.0%} of the labels of {row['dataset'].removeprefix('mean of ')} (“{row['verdict']}”)"
+        for row in means
+    )
+    return (
+        f"On {len(rows)} public crowds ([figures](../evidence/verdict.csv)) the rank correlation of the expected "
+        f"accuracy with the true one is {rank['expected_accuracy']}, that of the verdict of version 0.2, which went by "
+        f"the gravest reason, {rank['verdict_before']}. The AUC of finding those with at least 80% of the labels right "
+        f"is {area['expected_accuracy']}, and {area['verdict_before']}. By verdict, on average right are "
+        f"{said}."
+    )
+
+
 def promise_text() -> str:
     """How often random gold promised, and kept it."""
     rows = read("promises")
@@ -123,3 +152,51 @@ def realised_cost_table() -> str:
         "was said to be worse",
     ]
     return pages.table(head, table)
+
+
+def recall_target_table() -> str:
+    """Realised recall and flags of recall targets on real crowds, by the draws that say how many items are flagged."""
+    names = {
+        "shared": "shared errors, curve learnt without the source group",
+        "shipped": "shared errors, curve as shipped (`--min-recall`)",
+        "both": "both worlds together, curve learnt without the source group",
+        "independent": "independent errors (`--errors independent`)",
+    }
+    rows = [row for row in read("recall_targets") if row["dataset"].startswith("mean of")]
+    head = ["target", "draws of", "recall, mean", "flags per true item", "an oracle's", "flags over an oracle's"]
+    shown = [
+        [
+            f"{float(row['target']):g}",
+            names[row["way"]],
+            f"{float(row['recall']):.3f}",
+            *(f"{float(row[name]):.2f}" for name in ("flags_per_true", "oracle_per_true", "flags_per_oracle")),
+        ]
+        for row in rows
+    ]
+    return pages.table(head, shown)
+
+
+def plan_table() -> str:
+    """Accuracy by votes an item for each way to assign them; then the votes for what uniform assignment has with 5."""
+    rows = read("plan_replay")
+    means = [row for row in rows if row["dataset"].startswith("mean of")]
+    ways = list(dict.fromkeys(row["way"] for row in means))
+    value = {(row["way"], float(row["votes"])): row for row in means}
+    shown = [
+        [
+            f"{votes:g}",
+            *(f"{float(value[way, votes]['accuracy']):.3f}" for way in ways),
+            *(f"{float(value[way, votes]['average_precision']):.3f}" for way in ways),
+        ]
+        for votes in sorted({votes for _, votes in value})
+        if votes % 0.5 == 0
+    ]
+    needed = {row["way"]: row for row in rows if row["dataset"].startswith("votes for")}
+
+    def votes_needed(way: str, measure: str) -> str:
+        found = float(needed[way][measure])
+        return f"{found:.1f}" if found == found else "more than 6"
+
+    last = [votes_needed(way, measure) for measure in ("accuracy", "average_precision") for way in ways]
+    head = ["votes an item", *(f"accuracy, {way}" for way in ways), *(f"average precision, {way}" for way in ways)]
+    return pages.table(head, [*shown, ["**votes for what uniform has with 5**", *last]])

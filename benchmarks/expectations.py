@@ -249,7 +249,8 @@ def case_rows(method: str, case: Case, curve: Curve, of_labels: Curve) -> Iterat
 def intervals(found: Expected, truth: float) -> Row:
     """The interval of each world and of both, whether they hold the truth, how wide they are."""
     row: Row = {}
-    for name, one in [*found.worlds.items(), ("expected", found)]:
+    named: list[tuple[str, Expected]] = [*found.worlds.items(), ("expected", found)]
+    for name, one in named:
         row |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
         row |= {f"{name}_covers": int(one.low <= truth <= one.high), f"{name}_width": one.high - one.low}
     return {**row, "told": int(found.is_told)}

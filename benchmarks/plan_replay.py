@@ -1,6 +1,6 @@
 """What ``rarevote plan`` saves: votes of real crowds hidden and revealed, by plan and by uniform assignment.
 
-    RAREVOTE_DATA=... python -m benchmarks.plan_replay [--keep FOLDER]
+    RAREVOTE_DATA=... python -m benchmarks.plan_replay [--keep FOLDER] [--chart]
 
 Of every dataset with at least seven votes an item, all but two random votes of each item are hidden. Then votes are
 revealed in rounds of a quarter of a vote an item, in three ways:
@@ -12,7 +12,8 @@ revealed in rounds of a quarter of a vote an item, in three ways:
 After each round the default method is fitted and its labels are compared with the truth: accuracy, balanced accuracy,
 and the average precision of the rarest class. Means are over source groups, of which every one counts the same, of the
 means over its datasets and random seeds. ``votes for uniform at 5`` is how many votes an item a way needs for what
-uniform assignment has with five (on the mean curve, straight lines between its points).
+uniform assignment has with five (on the mean curve, straight lines between its points). `--chart` only draws the chart
+plan_replay.svg, from the figures that are there.
 """
 
 from __future__ import annotations
@@ -178,12 +179,33 @@ def sums(rows: list[Row]) -> Iterator[Row]:
         yield {"dataset": "votes for uniform at 5", "way": way, "votes": "", "seed": "", **votes}
 
 
+def draw_chart() -> Path:
+    """The mean accuracy by votes an item, one line a way."""
+    from rarevote.charts.svg import to_svg
+    from rarevote.study.figures import Axis, Mark, line_chart
+
+    points = []
+    for row in evidence.read("plan_replay"):
+        if row["dataset"].startswith("mean of"):
+            right = 100 * float(row["accuracy"])
+            points.append(Mark(row["dataset"].removeprefix("mean of "), row["way"], float(row["votes"]), *[right] * 3))
+    title = "Labels that are right, by votes an item"
+    chart = line_chart(points, title=title, x=Axis("votes an item"), y=Axis("labels right, %"), same_y=False)
+    path = evidence.EVIDENCE / "plan_replay.svg"
+    path.write_text(to_svg(chart), encoding="utf-8")
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=Path, help="a folder for what is computed, so that a run can go on")
     parser.add_argument("--datasets", help="only these; nothing is written to docs/evidence")
     parser.add_argument("--seeds", type=int, default=N_SEEDS)
+    parser.add_argument("--chart", action="store_true", help="only draw the chart, from the figures that are there")
     options = parser.parse_args()
+    if options.chart:
+        print(draw_chart().relative_to(evidence.REPOSITORY))
+        return
     warnings.simplefilter("ignore")
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
@@ -215,6 +237,7 @@ def main() -> None:
         print(row)
     if not options.datasets:
         print(evidence.write("plan_replay", rounded).relative_to(evidence.REPOSITORY))
+        print(draw_chart().relative_to(evidence.REPOSITORY))
 
 
 if __name__ == "__main__":

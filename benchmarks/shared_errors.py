@@ -10,9 +10,9 @@ The model is that of `rarevote.simulate.shared_errors`. With the truth known, ev
 
 ``p_ir`` is the annotator's share of right votes on the item's true class, as if 4 more votes had been like the average
 of all annotators on that class. The strength of a dataset maximises the sum of ``log L_i``, searched in steps of 0.1
-and then of 0.01. Datasets of one source group share items or annotators: the strength of real crowds is
-the median over groups of the mean over the group's datasets. (A median, because a few datasets, whose truth is not what
-their annotators were asked, come out near 1.)
+and then of 0.01. Datasets of one source group share items or annotators: the strength of real crowds is the median over
+groups of the mean over the group's datasets. (A median, because on a few datasets many annotators agree against the
+truth, and the strength comes out near 1.)
 
 Two checks stand beside it: ``recovered`` is what the same fit finds in votes that were made up with that strength for
 the same items and annotators (it says how far the fit itself is off), and ``independent`` what it finds where they
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import norm
 
-from benchmarks import evidence
+from benchmarks import evidence, pages
 from benchmarks.datasets import slugs
 from benchmarks.expectations import opened
 from rarevote.study.datasets import find_dataset
@@ -116,6 +116,26 @@ def fitted(slug: str) -> Row:
         "recovered": votes.made_up(strength, 1).strength(),
         "independent": votes.made_up(0.0, 1).strength(),
     }
+
+
+def table() -> str:
+    """Strengths by source group, the largest first, for the page on benchmarks."""
+    rows = [row for row in evidence.read("shared_errors") if row["source_group"]]
+    groups: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        groups.setdefault(row["source_group"], []).append(row)
+
+    def mean(mine: list[dict[str, str]], name: str) -> float:
+        return float(np.mean([float(row[name]) for row in mine]))
+
+    ordered = sorted(groups.values(), key=lambda mine: -mean(mine, "strength"))
+    columns = "strength", "recovered", "independent", "accuracy_of_votes"
+    shown = [
+        [", ".join(row["dataset"] for row in mine), *(f"{mean(mine, name):.2f}" for name in columns)]
+        for mine in ordered
+    ]
+    head = ["datasets of one source", "strength", "recovered", "with none", "votes that are right"]
+    return pages.table(head, shown)
 
 
 def main() -> None:

@@ -1,7 +1,10 @@
 """Put the means of a finished study of features into docs/evidence, and its figure into docs.
 
-rarevote study features --data FOLDER --out STUDY
-python -m benchmarks.study_features STUDY
+rarevote study features --data FOLDER --seeds 3 --contenders votes,features,pred-probs,raykar,crowdlab --out STUDY
+rarevote study features --data FOLDER --contenders features,ccgpfl --votes all --out SLOW
+python -m benchmarks.study_features STUDY [SLOW ...]
+
+Further studies add by dataset what the first does not have: contenders that take minutes a run, on fewer draws.
 """
 
 from __future__ import annotations
@@ -87,11 +90,19 @@ def ccgpfl_table() -> str:
     return table(head, rows)
 
 
+def _rows_of(folder: str) -> list[dict[str, Any]]:
+    with (Path(folder) / "features_means.csv").open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
 def main() -> None:
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    with (Path(sys.argv[1]) / "features_means.csv").open(newline="", encoding="utf-8") as handle:
-        rows: list[dict[str, Any]] = list(csv.DictReader(handle))
+    rows = _rows_of(sys.argv[1])
+    known = {(row["dataset"], row["votes"], row["contender"]) for row in rows}
+    for folder in sys.argv[2:]:
+        beside = [row for row in _rows_of(folder) if row["dataset"] != MEAN_OF_SETS]
+        rows += [row for row in beside if (row["dataset"], row["votes"], row["contender"]) not in known]
     print(evidence.write(NAME, rows).relative_to(REPOSITORY))
     chart = worth_chart(means_in(rows))
     FIGURE.write_text(adaptive_svg(to_svg(chart.spec), label=f"{chart.title}. {chart.caption}"), encoding="utf-8")

@@ -11,7 +11,8 @@ from rarevote import verify
 
 def main() -> None:
     """A simulated crowd, whose truth plays the expert."""
-    crowd = rarevote.simulate_crowd(800, imbalance=3, p_good=1, p_bad=0, p_majority=0, p_minority=0, random_state=0)
+    people = {"p_good": 1, "p_bad": 0, "p_majority": 0, "p_minority": 0}
+    crowd = rarevote.simulate_crowd(800, imbalance=3, shared_errors="real", random_state=0, **people)
     audit = rarevote.fit(crowd.arrays).audit(1, target=0.8)
     while tasks := audit.round():
         audit.answer({task: int(crowd.truth[task]) for task in tasks}, who="anna")

@@ -26,12 +26,14 @@ def rated_items(n_items: int = 300, n_people: int = 6, seed: int = 0) -> tuple[l
 
 
 def main() -> None:
-    """Severity by four rules, who leans which way, and how far people agree."""
+    """Severity by four rules, which items are severe or worse, who leans which way, and how far people agree."""
     votes, truth = rated_items()
     fitted = rarevote.fit(votes, ordered=GRADES)
     for rule in ("levelled", "median", "mean", "argmax"):
         labels = fitted.decide(rule).labels
         print(f"{rule:9} right on {np.mean(labels == np.array(truth, dtype=object)):.0%} of the items")
+    severe = fitted.decide().find(">=severe")
+    print(f"severe or critical: {severe.flagged.sum()} items, the most probable of them {severe.p.argmax()}")
     print("mean grade of the first items:", fitted.decide().columns()["grade"][:5].round(2).tolist())
     if isinstance(fitted.method, rarevote.AnchoredOrdered):
         print(fitted.method.leans_)

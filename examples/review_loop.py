@@ -12,7 +12,8 @@ COSTS = "0:1=1,1:0=5"
 
 def main() -> None:
     """Three rounds of twenty reviews; the truth plays the expert."""
-    crowd = rarevote.simulate_crowd(600, imbalance=8, p_good=0.7, p_majority=0.3, p_minority=0, p_bad=0, random_state=3)
+    people = {"p_good": 0.7, "p_majority": 0.3, "p_minority": 0, "p_bad": 0}
+    crowd = rarevote.simulate_crowd(600, imbalance=8, shared_errors="real", random_state=3, **people)
     gold: dict[int, int] = {}
     for number in range(3):
         result = rarevote.fit(crowd.arrays, gold=gold or None).decide(costs=COSTS)

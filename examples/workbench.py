@@ -18,7 +18,7 @@ from rarevote.audit.journal import Entry, writing
 
 def main() -> None:
     """The first round of an audit, answered into the journal beside the plan."""
-    crowd = rarevote.simulate_crowd(400, imbalance=3, random_state=0)
+    crowd = rarevote.simulate_crowd(400, imbalance=3, shared_errors="real", random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder) / "audit.json"
         audit = rarevote.fit(crowd.arrays).audit(1, target=0.8)

@@ -98,6 +98,12 @@ def quick_draws() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def all_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many sweeps as users get, where the numbers are those of a page."""
+    monkeypatch.setattr(sampled, "SWEEPS", 400)
+
+
 @pytest.fixture(scope="module")
 def short_chains() -> Iterator[None]:
     """Short chains of that sampler, for tests of what is done with its draws, whatever they are."""

@@ -48,7 +48,8 @@ from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
-from rarevote.result import Result, predict_from_features
+from rarevote.methods.unvoted import predict_from_features
+from rarevote.result import Result
 
 if TYPE_CHECKING:
     from rarevote.audit import Aim, Audit, Share
@@ -460,6 +461,8 @@ class Fitted:
             decided.notes,
             rare=self.rare,
             models=self.crowd.models,
+            arguments=self.crowd.arguments,
+            grades=self.grades,
             progress=progress,
         )
 

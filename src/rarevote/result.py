@@ -28,7 +28,6 @@ from rarevote.decide.decision import (
 from rarevote.decide.expectations import Expectations, expectations
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
-from rarevote.decide.selection import parse_rule
 from rarevote.decide.tail import Found, tail_flags
 from rarevote.errors import ParameterError, how, warn_user
 from rarevote.io.read.crowd import read
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from rarevote.decide.review import ReviewPlan
     from rarevote.diagnose.explain import Explanation
     from rarevote.diagnose.leaning import Leaning
-    from rarevote.features.source import FeatureSource
     from rarevote.io.write.soft_labels import SoftLabels
     from rarevote.page.report import PageParts, Report
 
@@ -151,20 +149,16 @@ class Result(Described):
     @cached_property
     def leaning(self) -> Leaning:
         """Whether the evidence leans to annotators who share errors or to independent ones."""
-        from rarevote.diagnose.leaning import leaning_of
-        from rarevote.diagnose.shared_errors import errors_alike
+        from rarevote.diagnose.leaning import leaning_of_votes
 
-        votes = self.fitted.annotations
-        gold = self.probabilities.gold[: votes.n_tasks]
-        return leaning_of(errors_alike(votes, gold=gold, models=self.fitted.crowd.models))
+        return leaning_of_votes(self.fitted.annotations, self.probabilities.gold, self.fitted.crowd.models)
 
     @property
     def worlds(self) -> tuple[str, ...]:
         """What to expect of the class that matters in each world, and which one the evidence leans to, in words."""
         from rarevote.diagnose.leaning import world_sentences
 
-        decision = self.decision
-        return world_sentences(self.expect(), decision.accuracy, decision.only_shared, self.leaning)
+        return world_sentences(self.decision, self.leaning)
 
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
@@ -255,9 +249,11 @@ class Result(Described):
         crowd = self.fitted.crowd
         assert crowd.export is not None
         # Without an answer there is no prediction: a platform would take empty text for a class.
-        rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
-        tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
-        return write_back(crowd.export, tasks, self.labels[rows], scores, path)
+        # Neither are class shares, which items without votes have where no features speak for them.
+        n_items = len(self.codes) if self.probabilities.has_features else crowd.annotations.n_tasks
+        rows = np.flatnonzero(self.codes[:n_items] != ABSTAINED)
+        scores = self.confidence[rows].tolist()
+        return write_back(crowd.export, self.tasks[rows], self.labels[rows], scores, path)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
@@ -275,7 +271,7 @@ class Result(Described):
             form: "table", "label-studio" or "argilla".
         """
         self._refuse_overwriting(path)
-        return self._planned(self.decision.costs, path, form, max_review=max_review)
+        return self._planned(self.rule.costs(self.fitted.annotations.classes), path, form, max_review=max_review)
 
     def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: Any) -> ReviewPlan:
         """The tasks most worth looking at, written to a file where one is named."""
@@ -510,34 +506,6 @@ def figures_html(summary: Mapping[str, Any]) -> str:
     } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
     header = ["class", "tasks", "of tasks", "of votes"]
     return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
-
-
-def predict_from_features(model: Any, source: FeatureSource) -> dict[str, Any]:
-    """Rows for a file of items without votes, from their features alone.
-
-    Args:
-        model: a fitted method, or one that :func:`rarevote.load` gives.
-        source: the features.
-
-    Raises:
-        ParameterError: the fit was given no features, or others.
-        InputError: the features cannot be used.
-    """
-    of_features, calibration = model.feature_model, model.calibration_
-    if of_features is None or calibration is None:
-        given = how("fit(votes, features=...)", "rarevote aggregate --features")
-        raise ParameterError(f"the model was fitted without features, so it says nothing about items: use {given}")
-    classes, shares = model.annotations_.classes, calibration.mean
-    tasks, priors = of_features.priors(source, classes)
-    if priors is None:
-        warn_user("the fit left its features out, so all items get the class shares of the fit")
-        priors = np.broadcast_to(shares, (len(tasks), len(shares)))
-    p = (1.0 - model.lapse) * priors + model.lapse * shares
-    nothing = np.full(len(p), ABSTAINED)
-    part = ItemBatch(p, np.zeros(p.shape), nothing, nothing, p, np.ones(len(p), dtype=bool))
-    codes, _ = Decider(parse_rule(model.own_decision), shares).codes(part)
-    no_votes = np.zeros(len(p), dtype=np.int64)
-    return result_rows(as_name_array(tasks), classes, classes[codes], p, confidence_of(p, codes), no_votes, {})
 
 
 def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import rarevote as library
 from rarevote.simulate.files import example_files
 from tests.command import rarevote, rows
 
@@ -140,6 +141,13 @@ def test_demo_shows_the_point() -> None:
         assert method in shown
     assert shown.index("To find 90% of the defects, look at the") < shown.index("precision")
     assert str(example_files().labels) in shown
+    # Beside what only the truth shows stands what the votes say.
+    result = library.fit(example_files().labels, rare="defect").decide(min_recall={"defect": 0.9})
+    assert result.target is not None
+    few, many = (result.target.flags[world] for world in ("independent", "shared"))
+    assert "Only the truth shows that 145 images are enough." in shown
+    assert f"{few} images if inspectors err independently" in shown
+    assert f"\n{many} if they share errors as real crowds do" in shown
 
 
 def test_version_and_help() -> None:

@@ -22,7 +22,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "old.csv").write_text("\n".join([header, *old]) + "\n")
     (folder / "new.csv").write_text("\n".join([header, *votes[len(old) :]]) + "\n")
     done = rarevote("aggregate", folder / "old.csv", "--model-out", folder / "model", "-o", folder / "old-result.csv")
-    assert f"wrote {folder / 'model'}: the model, for rarevote predict" in done.stderr
+    assert f"wrote {folder / 'model'}: the model, with which predict labels new tasks" in done.stderr
     return folder
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -106,28 +103,10 @@ def test_what_is_flagged_without_a_target_stands_beside_it(fitted: Any) -> None:
     own = fitted.decide()
     assert target.n_flagged_without == (own.labels == 1).sum()
     assert target.recall_without == own.expect(1).recall
-    assert f"Without a target {target.n_flagged_without} are flagged, with an expected recall of " in target.description
-    assert own.expect(1).recall.description in target.description
-
-
-def test_the_same_numbers_in_terminal_json_page_and_python(votes: Path, tmp_path: Path) -> None:
-    words = (votes, "--min-recall", "1=0.8", "--errors", "independent")
-    said = rarevote("aggregate", *words, "-o", tmp_path / "r.csv").stderr
-    found = json.loads(rarevote("aggregate", *words, "-o", tmp_path / "r.csv", "--json").stdout)
-    rarevote("report", *words, "-o", tmp_path / "page.html")
-    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
-    target = library.fit(votes).decide(min_recall={"1": 0.8}, errors="independent").target
-    assert target is not None
-    assert found["decision"]["recall_target"] == json.loads(json.dumps(target.figures()))
-    assert target.description in said
-    assert target.description[0].upper() + target.description[1:] in page
-    assert found["decision"]["recall_target"]["flags"] == {world: target.flags[world] for world in target.flags}
-    numbers = re.search(r"Flag ([\d,]+) items if .*?, ([\d,]+) if they share", said)
-    assert numbers is not None
-    assert [int(one.replace(",", "")) for one in numbers.groups()] == [
-        target.flags["independent"], target.flags["shared"],
-    ]  # fmt: skip
-    assert found["classes"]["1"]["tasks"] == target.n_flagged
+    beside = (
+        f"Without a target {target.n_flagged_without} are flagged; expected recall: {own.expect(1).recall.description}"
+    )
+    assert beside in target.description
 
 
 def test_without_draws_the_other_number_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import rarevote
 from rarevote.crowd.annotations import Annotations
 from rarevote.decide import sampled
 from rarevote.decide.sampled import independent_draws, sample_crowd, why_not_sampled
@@ -216,6 +217,35 @@ def test_draws_of_all_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampled, "MAX_VOTES", crowd.n_annotations - 1)
     assert "votes" in independent_draws(crowd, gold).why_not
     assert independent_draws(crowd, gold, "features count").why_not == "features count"
+
+
+@pytest.mark.filterwarnings("ignore::rarevote.errors.RarevoteWarning")
+def test_only_what_is_expected_is_sampled_and_once_per_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[int] = []
+    run = VoteSampler.run
+
+    def counting(sampler: VoteSampler, *plan: int) -> Drawn:
+        runs.append(1)
+        return run(sampler, *plan)
+
+    monkeypatch.setattr(VoteSampler, "run", counting)
+    fitted = rarevote.fit(simulate_crowd(80, 8, random_state=1).arrays)
+    result = fitted.decide()
+    result.columns()
+    result.summary(expected=False)
+    result.review(5)
+    result.plan(5)
+    fitted.decide(costs="0:1=1,1:0=5").columns()
+    assert not runs
+    expected = result.expect()
+    fitted.check()
+    fitted.diagnose()
+    fitted.audit(1, seed=1)
+    fitted.decide(min_recall={1: 0.9})
+    assert len(runs) == 1
+    again = rarevote.fit(simulate_crowd(80, 8, random_state=1).arrays).decide().expect()
+    assert again.recall == expected.recall  # the seed is fixed
+    assert len(runs) == 2
 
 
 @pytest.mark.prove

@@ -422,6 +422,7 @@ def test_strict(tmp_path: Path) -> None:
     rarevote("check", write(tmp_path / "hard.csv", crowd(accuracy=0.75)), *unsettled, code=3)
 
 
+@pytest.mark.usefixtures("all_sweeps")
 def test_the_how_to_shows_what_is_said() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "check.md").read_text(encoding="utf-8")
     assert f"```text\n{rarevote('check', example_files().labels, '--rare', 'defect', '-q').stdout}```" in page

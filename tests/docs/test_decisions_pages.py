@@ -32,6 +32,12 @@ def test_intervals_cover_on_real_crowds() -> None:
         assert min(covered.values()) >= least
 
 
+def test_the_expected_accuracy_ranks_real_crowds_better_than_the_verdict_of_before() -> None:
+    rows = {row["dataset"]: row for row in read("verdict")}
+    for measure in ("rank correlation", "AUC"):
+        assert float(rows[measure]["expected_accuracy"]) > float(rows[measure]["verdict_before"]) + 0.05
+
+
 def test_realised_costs_are_as_the_page_on_costs_says() -> None:
     """Up to a price of 10 half of the best single label or less; at 50 the default's labels lose to it on most."""
     rows = read("costs")
@@ -54,3 +60,19 @@ def test_a_small_dataset_costs_what_is_recorded() -> None:
     for row in costs.rows_of("loneliness-technology"):
         for name in ("rule", "own", "all", "none", "expected_rule"):
             assert row[name] == pytest.approx(float(recorded[str(row["miss"])][name]), abs=0.11)
+
+
+def test_recall_targets_are_as_near_as_the_page_says() -> None:
+    """With shared errors at most 0.05 below the target on average, and nearer to it than with both worlds together."""
+    rows = read("recall_targets")
+    means = {(row["way"], row["target"]): row for row in rows if row["dataset"] == "mean of 31"}
+    for target in ("0.8", "0.9", "0.95"):
+        by_hand = [
+            float(row["recall"]) for row in rows if (row["way"], row["target"]) == ("shared", target) and row["items"]
+        ]
+        assert sum(by_hand) / 31 == pytest.approx(float(means["shared", target]["recall"]), abs=1e-3)
+        for way in ("shared", "shipped"):
+            assert float(target) - 0.05 < float(means[way, target]["recall"]) < float(target) + 0.05
+            assert 0.95 < float(means[way, target]["flags_per_oracle"]) < 1.05
+        assert float(means["shipped", target]["recall"]) > float(means["both", target]["recall"])
+        assert 0.07 < float(means["shipped", target]["off"]) < 0.13

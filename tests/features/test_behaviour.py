@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -199,7 +200,7 @@ def test_new_items(drawn: DrawnCrowd, fitted: Fitted, tmp_path: Path) -> None:
     assert table["votes"].sum() == 0
     fitted.save(tmp_path / "model")
     loaded = rarevote.load(tmp_path / "model")
-    from rarevote.result import predict_from_features
+    from rarevote.methods.unvoted import predict_from_features
 
     rows = predict_from_features(loaded, FeatureSource((ids, new)))
     assert rows["p:c1"].tolist() == table["p:c1"].tolist()
@@ -338,6 +339,8 @@ def test_the_page_says_it_and_counts_all_items(folder: Path, fitted: Fitted) -> 
     done = command("report", "votes.csv", "--features", "features.csv", "-o", "page.html", folder=folder)
     page = (folder / "page.html").read_text()
     assert "they predict held-out votes" in page
+    assert fitted.decide().n_without_a_vote == 1
+    assert "1 label of items with votes has no vote" in page
     n_rare = int((fitted.decide().codes == fitted.rare.code).sum())
     assert f"{n_rare} of 240 items are labelled" in done.stderr
 
@@ -365,6 +368,15 @@ def test_an_audit_of_items_without_votes(folder: Path, drawn: DrawnCrowd, fitted
 )
 def test_refusals(folder: Path, words: list[str], sentence: str) -> None:
     assert sentence in command("aggregate", "votes.csv", *words, folder=folder, code=2).stderr
+
+
+@pytest.mark.parametrize("name", ["features", "pred_probs"])
+def test_a_cluster_refuses_features(name: str, drawn: DrawnCrowd, folder: Path) -> None:
+    pytest.importorskip("distributed")
+    given: Any = {name: drawn.given}
+    with pytest.raises(ParameterError, match=r"for a single machine: use rarevote.fit\(data, features=...\) there"):
+        rarevote.Dask(folder / "out").fit(rarevote.AnchoredRasch(), folder / "votes.csv", **given)
+    assert not (folder / "out").exists()
 
 
 @pytest.mark.usefixtures("compiled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rarevote
@@ -51,6 +53,17 @@ def test_a_column_of_lists(tmp_path: Path) -> None:
         table = read_features(given, WhichColumns())
         assert table.names == ["embedding[0]", "embedding[1]", "embedding[2]"]
         assert np.array_equal(table.values[table.rows(IDS)], VALUES, equal_nan=True)
+
+
+def test_kinds_of_numbers_in_a_file(tmp_path: Path) -> None:
+    kinds = [pa.int8(), pa.uint64(), pa.float32(), pa.decimal128(23, 2), pa.bool_()]
+    columns = {f"c{k}": pa.array([0, 1, 1]).cast(kind) for k, kind in enumerate(kinds)}
+    pq.write_table(pa.table({"task": IDS, **columns}), tmp_path / "f.parquet")
+    table = read_features(tmp_path / "f.parquet", WhichColumns())
+    assert table.values.tolist() == [[0.0] * 5, [1.0] * 5, [1.0] * 5]
+    pq.write_table(pa.table({"task": IDS, "x": [{"a": 1}] * 3}), tmp_path / "s.parquet")
+    with pytest.raises(InputError, match="'x' holds no numbers"):
+        read_features(tmp_path / "s.parquet", WhichColumns())
 
 
 def test_npy(tmp_path: Path) -> None:
@@ -109,6 +122,8 @@ HOSTILE: list[tuple[Any, str]] = [
     (np.zeros((3, 3)), "an array does not say which row is which item"),
     ((IDS, np.zeros((3, 5000))), "5,000 columns, more than the 4,096 supported: project"),
     (7, "cannot read features from int"),
+    (pa.table({"task": IDS, "x": [{"a": 1}, {"a": 2}, {"a": 3}]}), "'x' holds no numbers"),
+    ((IDS, np.full((3, 2), "2020-01-01", dtype="M8[D]")), "numbers in rows and columns are needed"),
     ((["x", "y", "z"], np.zeros((3, 2))), "no id is one of the votes' tasks .its first is 'x', and the tasks look"),
 ]
 
@@ -126,12 +141,48 @@ def test_a_hostile_table_gets_a_sentence(features: Any, sentence: str) -> None:
         ("task,x\na,1\na,2\nb,3\n", "'a' has two different rows"),
         ("task,x\na,1,2\nb,3\n", "f.csv"),
         ('task,x\na,"[1, 2]"\nb,[3]\n', "lists of unequal length"),
+        ('task,x\na,"[1, red]"\nb,"[3, 4]"\n', "row 1 is not a list of numbers"),
+        ('task,x\na,"[[1], 2]"\nb,"[3, 4]"\n', "row 1 is not a list of numbers"),
+        ("task,x\n", "no rows"),
     ],
 )
 def test_a_hostile_file_gets_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text(text)
     with pytest.raises(InputError, match=sentence):
         rarevote.fit(VOTES, features=tmp_path / "f.csv")
+
+
+def test_many_columns_of_text_are_read_at_once(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(3, 300))
+    values[1, 7], values[2, 40] = np.nan, np.inf
+    frame = pd.DataFrame(values, columns=[f"f{k}" for k in range(300)]).assign(flag=["true", " False", ""], task=IDS)
+    frame.to_csv(tmp_path / "f.csv", index=False, na_rep="NA")
+    table = read_features(tmp_path / "f.csv", WhichColumns())
+    assert table.values[:, :300] == pytest.approx(values, nan_ok=True)
+    assert table.values[:, 300].tolist()[:2] == [1.0, 0.0]
+    assert np.isnan(table.values[2, 300])
+
+
+def test_too_many_columns_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f.csv").write_text("task," + ",".join(f"f{k}" for k in range(5000)) + "\n" + "a" + ",0" * 5000 + "\n")
+    pl.DataFrame({"task": IDS, "e": [[0.0] * 5000] * 3}).write_parquet(tmp_path / "f.parquet")
+    monkeypatch.setattr("rarevote.features.table._room", lambda *_: pytest.fail("it is read"))
+    for name in ("f.csv", "f.parquet"):
+        with pytest.raises(InputError, match="5,000 columns, more than the 4,096 supported"):
+            read_features(tmp_path / name, WhichColumns())
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rarevote.io.unpacked._MAX_SMALL", 1 << 20)
+    with gzip.open(tmp_path / "f.csv.gz", "wb") as packed:
+        packed.write(b"task,x\n" + b"a,1\n" * 500_000)
+    with pytest.raises(InputError, match=r"unpacks from .* to 12,000,000 bytes, as no table of items does"):
+        read_features(tmp_path / "f.csv.gz", WhichColumns())
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 100000000000), }".ljust(117) + b"\n"
+    (tmp_path / "f.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(100))
+    (tmp_path / "ids.txt").write_text("a\nb\nc\n")
+    with pytest.raises(InputError, match=r"not a readable .npy file of numbers"):
+        read_features(tmp_path / "f.npy", WhichColumns(), ids=tmp_path / "ids.txt")
 
 
 def test_equal_rows_count_once() -> None:

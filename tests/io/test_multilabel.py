@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -255,6 +256,30 @@ def test_bad_tables(tmp_path: Path) -> None:
         read(path, multilabel=True, nothing_ticked="maybe")
 
 
+def test_an_export_as_rows_is_read_as_the_export_is(tmp_path: Path) -> None:
+    export = Path(__file__).parent / "platforms" / "fixtures" / "label_studio_multi.json"
+    command("convert", export, "--multilabel", "--out", tmp_path / "rows.csv")
+    whole = read(export, multilabel=True)
+    again = read(tmp_path / "rows.csv", multilabel=True)
+    assert votes(again) == votes(whole)
+    assert again.choices == whole.choices
+    assert again.shown["item"].tolist() == whole.shown["item"].tolist()
+    # Without the option the rows are problems by their names.
+    assert votes(read(tmp_path / "rows.csv")) == votes(whole)
+
+
+def test_exports_follow_nothing_ticked_too(tmp_path: Path) -> None:
+    export = Path(__file__).parent / "platforms" / "fixtures" / "label_studio_multi.json"
+    with_no, without = (read(export, multilabel=True, nothing_ticked=what) for what in ("no", "ignore"))
+    assert votes(with_no) == votes(read(export, multilabel=True))
+    empty = {"ida@example.org"}  # who submitted without a tick, once
+    assert {who for _, who, _ in votes(with_no)} - {who for _, who, _ in votes(without)} == empty
+    assert any("1 answer chose nothing: a no to every choice" in note for note in with_no.notes)
+    assert with_no.annotations.n_annotations - without.annotations.n_annotations == len(with_no.choices)
+    named = read(export, multilabel=True, classes=["weather"])
+    assert "weather" in named.choices
+
+
 def test_repeated_answers_follow_keep(tmp_path: Path) -> None:
     lines = ["1,ann,a|b", "1,ann,a", "1,bob,b"]
     path = as_csv(tmp_path / "votes.csv", "task,worker,label", lines)
@@ -262,6 +287,22 @@ def test_repeated_answers_follow_keep(tmp_path: Path) -> None:
     assert votes(read(path, multilabel=True, keep="last")) == [
         ("1:a", "ann", "yes"), ("1:a", "bob", "no"), ("1:b", "ann", "no"), ("1:b", "bob", "yes"),
     ]  # fmt: skip
+
+
+def test_two_real_crowds_as_one_of_two_labels(tmp_path: Path, shared_folder: Path) -> None:
+    names = ("medical-cause", "medical-treat")
+    lines = []
+    for name in names:
+        with (shared_folder / "datasets" / name / "labels.csv").open(newline="") as handle:
+            lines += [f"{row['task']},{row['worker']},{name},{row['label']}" for row in csv.DictReader(handle)]
+    crowd = read(as_csv(tmp_path / "votes.csv", "task,worker,choice,label", lines), multilabel=True)
+    assert crowd.choices == names
+    for name in names:
+        own = read(shared_folder / "datasets" / name / "labels.csv").annotations
+        found = crowd.by_label[name].annotations
+        assert found.tasks.tolist() == own.tasks.tolist()
+        for array in ("task_ptr", "worker", "label"):  # the classes no and yes stand as 0 and 1 do
+            assert getattr(found, array).tolist() == getattr(own, array).tolist()
 
 
 def test_the_command_reads_and_says_so(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_workers_are_listed_busiest_first_with_abstentions_where_there_are_any()
 
 def test_the_headline_expected_and_known() -> None:
     expected = sentences.headline(described(with_truth=False))
-    start = r"\d+ of 60 items are labelled “yes”: this is expected to find about [\d.]+% of all that are, "
+    start = r"\d+ of 60 items are labelled “yes”: this is expected to find [\d.]+% \([\d.]+% to [\d.]+%\) of all that "
     assert re.match(start, expected), expected
     by_truth = sentences.headline(described())
     assert "about" not in by_truth
@@ -236,7 +236,7 @@ def test_the_numbers_of_the_class_are_the_same_wherever_they_are_told() -> None:
     labelled, recall = f"{(found.items.label == found.rare).sum()}", percent(one.recall.value)
     told = sentences.headline(found)
     assert told.startswith(f"{labelled} of 60 items")
-    assert f"about {recall} of all" in told
+    assert f"expected to find {recall} (" in told
     assert sentences.tiles(found)[0].labelled == labelled
     row = next(row for row in tables.trade_off_table(found).rows if row[0] == "yes (expected)")
     assert row[1] == labelled

@@ -201,7 +201,11 @@ def aggregate(
         if plan is not None:
             say(review_words(plan, decisions.review_out))
         back = _back_words(crowd, out)
-        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, back), (soft_out, "")):
+        for path, what in (
+            (model_out, ": the model, with which predict labels new tasks"),
+            (back_out, back),
+            (soft_out, ""),
+        ):
             if path is not None:
                 say(f"wrote {path}{what}")
     return _end(strict, summary)
@@ -337,7 +341,10 @@ def _on_dask(
 def _refuse_unread(options: dict[str, Any]) -> None:
     from rarevote.io.read.options import ReadOptions
 
-    unread = ReadOptions(**options).given(*(name for name in options if name not in _READ_ON_DASK))
+    # That every answer is one choice is what this engine takes for granted.
+    unread = ReadOptions(**{**options, "multilabel": options["multilabel"] or None}).given(
+        *(name for name in options if name not in _READ_ON_DASK)
+    )
     if unread is not None:
         option = next(one for one in click.get_current_context().command.params if one.name == unread)
         named = (options[unread] is False and option.secondary_opts) or option.opts

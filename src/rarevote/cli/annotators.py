@@ -93,7 +93,7 @@ def annotators(
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
     from rarevote.crowd.words import short_names
     from rarevote.diagnose.jury import jury_sentences
-    from rarevote.diagnose.workers import PROFILE_WORDS, Profile, profile_meanings, told_classes
+    from rarevote.diagnose.workers import PROFILE_WORDS, Profile, lean_words, profile_meanings, told_classes
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)
@@ -102,6 +102,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
         "votes",
         *(f"recognises {name}" for name in short_names([str(names[k]) for k in told])),
         "agrees",
+        *([] if found.leans is None else ["rates"]),
         "profile",
     ]
     rows = [
@@ -110,6 +111,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
             f"{workers.n_votes[r]:,}",
             *(f"{workers.accuracy[r, k]:.2f} ({workers.low[r, k]:.2f} to {workers.high[r, k]:.2f})" for k in told),
             share(workers.agreement[r]),
+            *([] if found.leans is None else [lean_words(float(found.leans[r]))]),
             PROFILE_WORDS[Profile(int(workers.profile[r]))],
         ]
         for r in order[:top]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import click
 
 from rarevote.cli.each import begin, tell_records
@@ -33,7 +31,7 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
     from rarevote.diagnose.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
-    crowd = reading.read()
+    crowd = reading.read(with_hints=True)
     records, fails = {}, False
     for name, fitted in fit_options.fits(crowd, estimator).items():
         with counting("casting the votes again", N_REPLICATES) as progress:
@@ -59,8 +57,6 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
         tell(f"verdict: {found.verdict}")
         for words in found.reasons:
             tell(f"   {words}")
-        if name:
-            tell(f"(LABELS in a command is then: LABELS --multilabel --choice {shlex.quote(name)})\n")
     if as_json:
         tell_records(records)
     if strict and fails:

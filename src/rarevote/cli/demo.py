@@ -54,6 +54,14 @@ def demo(report: Path | None) -> None:
             ]
         )
     tell(aligned(["method", "flagged", "defects found", "recall", "precision", "balanced accuracy"], rows))
+    target = default.fitted.decide(min_recall={RARE: 0.9}).target
+    assert target is not None
+    few, many = target.flags["independent"], target.flags["shared"]
+    tell(
+        f"\nOnly the truth shows that {needed[0]:,} images are enough. From the votes alone, rarevote flags for 90%\n"
+        f"{few:,} images if inspectors err independently (these do, as they are simulated), and\n"
+        f"{many:,} if they share errors as real crowds do, which is what it assumes: --min-recall {RARE}=0.9."
+    )
     tell(
         "\nThe majority vote loses defects; CC-Rasch finds almost all, but most of its flags are false. The default\n"
         "counts a miss as much as the classes are unequal, at most as ten false alarms (--decide balanced:10).\n\n"

@@ -17,12 +17,11 @@ from rarevote.cli.options.decisions import (
     cost_option,
     decide_option,
 )
-from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare_alone
 from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_rest
-from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
@@ -41,7 +40,7 @@ _SHOWN_NAMES = 3
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
-@with_fit_and_rare
+@with_fit_and_rare_alone
 @takes(DecisionArguments, decide_option, cost_option)
 @click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
 @click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
@@ -125,6 +124,8 @@ def plan(
 
 def _expected_number(result: Result, found: ReviewPlan, find: str) -> float:
     """How many items of a plan are expected to be of a class."""
+    from rarevote.crowd.rare import RareClass
+
     votes = result.fitted.annotations
     code = RareClass.of(votes.classes, votes.class_votes, find).code
     return float(result.probabilities.p[[item.row for item in found.items], code].sum())

@@ -60,7 +60,7 @@ def report(
     if charts is not None and charts.exists() and not charts.is_dir():
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
-    crowd = reading.read()
+    crowd = reading.read(with_hints=True)
     # Names of files without their folders, which are nobody else's business.
     source = title_of([Path(one).name for one in reading.labels])
     making = "making the page (a large crowd takes a minute) ..."

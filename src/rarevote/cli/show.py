@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.crowd.names import spelling
 from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
@@ -149,6 +148,8 @@ def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = No
         rare: the class that matters, which comes first.
         ordered: grades, which come in their order instead, and before classes outside the scale.
     """
+    from rarevote.crowd.names import spelling
+
     grades = [name for name in map(spelling, ordered) if name in classes]
     if grades:
         classes = {name: classes[name] for name in (*grades, *(other for other in classes if other not in grades))}

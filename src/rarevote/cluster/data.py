@@ -31,6 +31,7 @@ from rarevote.errors import InputError, warn_user
 from rarevote.io.arrays import save_arrays
 from rarevote.io.duck import first_line
 from rarevote.io.json_text import parse_json
+from rarevote.io.read.cells import several_in
 from rarevote.io.write.atomic import make_folder, replacing
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
@@ -251,6 +252,11 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
     ):
         if strange:
             warn_user(f"{what} {some_names(map(repr, strange))}: there are {some_names(found.tolist())}")
+    if (several := several_in(voted.tolist())) is not None:
+        warn_user(
+            f"labels such as {several!r} look like several choices in one answer, and every combination is a class of "
+            "its own here; one yes/no problem per choice is made on a single machine"
+        )
     known = dict.fromkeys([*survey.labels, *in_kind(how.classes, voted)])
     extra = [name for name in dict.fromkeys((how.gold or {}).values()) if name not in known]
     if extra:

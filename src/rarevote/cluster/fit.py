@@ -140,6 +140,11 @@ class Dask:
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
             **decision: ``decide``, ``costs``, ``min_recall`` (with ``errors``), ``cap`` or ``abstain_below``.
         """
+        if not {"features", "pred_probs"}.isdisjoint(decision):
+            raise ParameterError(
+                "features and pred_probs are for a single machine: use rarevote.fit(data, features=...) there, or "
+                "leave them out"
+            )
         grades = estimator.grades if ordered is None else Grades.of(ordered)
         if grades is not None and estimator.capabilities.ordered:
             estimator = type(estimator)().set_params(**{**estimator.get_params(), "ordered": list(grades.names)})

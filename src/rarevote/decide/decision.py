@@ -49,6 +49,7 @@ class Decision:
         only_shared: why nothing is said of annotators who err independently, in words; empty where it is.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
         confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
+        flagged: items that are of the rare class, or flagged for a tail, (n); likewise.
     """
 
     classes: NDArray[Any]
@@ -65,6 +66,7 @@ class Decision:
     only_shared: str = ""
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
+    flagged: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
 
     @property
     def cost_description(self) -> str:
@@ -271,7 +273,8 @@ def with_expectations(
         target=target,
         only_shared=probabilities.independent.why_not,
     )
-    return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes))
+    own = rare.holds(codes) if flagged is None else flagged
+    return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes), flagged=own)
 
 
 def confidence_of(p: FloatArray, codes: IntArray) -> FloatArray:
@@ -342,14 +345,20 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
             "unknown_without_an_audit": [what for what, found in shares.items() if found.is_unknown],
         }
 
+    def in_world(one: Expectations, world: World) -> dict[str, Any]:
+        return {
+            **figure("share", one.prevalence.worlds[world]),
+            **figure("expected_recall", one.recall.worlds[world]),
+            **figure("expected_precision", one.precision.worlds[world]),
+        }
+
     worlds: dict[World, dict[str, Any]] = {
-        world: {**figure("expected_accuracy", one), "classes": {}} for world, one in decision.accuracy.worlds.items()
+        world: {
+            "classes": {str(one.name): in_world(one, world) for one in decision.expected},
+            **figure("expected_accuracy", accuracy),
+        }
+        for world, accuracy in decision.accuracy.worlds.items()
     }
-    for one in decision.expected:
-        named = {"share": one.prevalence, "expected_recall": one.recall, "expected_precision": one.precision}
-        for world, about in worlds.items():
-            in_world = [figure(name, found.worlds[world]) for name, found in named.items()]
-            about["classes"][str(one.name)] = {key: value for part in in_world for key, value in part.items()}
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
@@ -364,6 +373,8 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     }
     if all(one is not decision.of_rare for one in decision.expected):
         figures["tail"] = {"name": str(decision.of_rare.name), **figures_of(decision.of_rare)}
+        for world, about in worlds.items():
+            about["tail"] = in_world(decision.of_rare, world)
     if decision.target is not None:
         figures["recall_target"] = decision.target.figures()
     return figures

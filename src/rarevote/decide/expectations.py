@@ -398,15 +398,17 @@ def accuracy_from(counts: ClassCounts, n_labels: int, curve: Curve) -> Expected:
 def believed(probabilities: Probabilities, number: int) -> FloatArray:
     """Probability that each item is of a class, as far as probabilities of real crowds are believed, (n).
 
-    The median over the draws, each a crowd like the real ones.
+    The median over the draws of both worlds, for all items of a bin alike; more probable items are never believed less.
     """
     gold = probabilities.gold
-    bins = bin_of(probabilities.p[gold < 0, number])
-    used, group, size = np.unique(bins, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero(gold < 0)
+    used, group, size = np.unique(bin_of(probabilities.p[rows, number]), return_inverse=True, return_counts=True)
+    group = group.reshape(-1)
     curve = Belief.in_probabilities(probabilities).of_class
-    rates_drawn = drawn_rates(logit_of(used), size, curve, np.random.default_rng(4), given_share(probabilities, number))
+    shared = drawn_rates(logit_of(used), size, curve, np.random.default_rng(4), given_share(probabilities, number))
+    drawn = count_drawn(probabilities.independent.of_class(number)[:, rows], group, used.size)
     found = (gold == number).astype(np.float64)
-    found[gold < 0] = np.median(rates_drawn, axis=0)[group.reshape(-1)]
+    found[rows] = np.maximum.accumulate(np.median(ByWorld(shared, drawn / size).pooled, axis=0))[group]
     return np.asarray(found)
 
 

@@ -29,7 +29,7 @@ _MIN_UNVOTED = 3
 _MIN_LABELLED = 10
 _LITTLE_AGREEMENT = 0.05
 # A class whose share is so much smaller than that of its votes: almost all of them are taken for errors.
-_EXPLAINED_AWAY = 0.35
+_EXPLAINED_AWAY, _MIN_EXPLAINED = 0.35, 10  # of a class with fewer votes, any may be an accident
 # How far the shares of the labels may be from those of the votes (half the sum of the differences).
 _FAR = 0.2
 _SILENCES = (
@@ -219,7 +219,7 @@ def explained_away_notes(shares: FloatArray, crowd: CrowdSize) -> list[str]:
     return [
         f"almost all votes for {crowd.classes[k]} are explained as errors ({percent(votes[k])} of the votes, "
         f"{percent(shares[k])} of the items): look at the votes before using this class"
-        for k in np.flatnonzero(shares < _EXPLAINED_AWAY * votes).tolist()
+        for k in np.flatnonzero((shares < _EXPLAINED_AWAY * votes) & (crowd.class_votes >= _MIN_EXPLAINED)).tolist()
     ]
 
 

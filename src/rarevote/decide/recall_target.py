@@ -278,13 +278,13 @@ def target_reached(
         both[errors] = n_flagged  # as many as are labelled: of equal probabilities all or none
         words = (
             f"no promise on the recall of {name}: expected is {expected.recall.description}. "
-            f"{_flags_wanted(both, errors, why_not)}. Without a target {n_flagged_without:,} are flagged, with an "
-            f"expected recall of {recall_without.description}. "
+            f"{_flags_wanted(both, errors, why_not)}. Without a target {n_flagged_without:,} are flagged; expected "
+            f"recall: {recall_without.description}. "
             f"{_what_would_promise(name, target, confidence, n_gold, max(share, 1.0 / max(n_items, 1)))}"
         )
     words += (
         f". To prove it for this list takes at least {counted(floor, 'review')} of the "
-        f"{counted(n_items - n_flagged, 'task')} that are not on it, whatever the crowd: see rarevote audit"
+        f"{counted(n_items - n_flagged, 'task')} that are not on it, whatever the crowd: an audit proves it"
     )
     return RecallTarget(
         name, target, confidence, threshold, promised, n_flagged, floor, words,

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import IntArray, finite_or_none
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, counted, listed, percent
@@ -28,6 +30,7 @@ from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_figures, a
 from rarevote.diagnose.jury import JuryCondition, jury_condition, jury_sentences
 from rarevote.diagnose.leaning import Leaning, leaning_of, world_sentences
 from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
+from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
 from rarevote.diagnose.verdict import VERDICTS, Weight, weight_of, why_weight
 from rarevote.diagnose.workers import recognition
@@ -107,7 +110,9 @@ class Check:
         classes: names of the classes.
         leaning: whether the evidence leans to shared or to independent errors.
         only_shared: why nothing is expected of annotators who err independently, in words; empty where it is.
+        worlds: what to expect in each world, and which one the evidence leans to, in sentences without full stops.
         is_unproved_jury: whether models cast most of the votes, and no gold says how right they are.
+        on_grades: how far annotators agree on grades, where the classes have an order.
     """
 
     method: str
@@ -128,7 +133,9 @@ class Check:
     classes: tuple[Any, ...]
     leaning: Leaning
     only_shared: str
+    worlds: tuple[str, ...]
     is_unproved_jury: bool
+    on_grades: OrderedAgreement | None = None
 
     @property
     def weight(self) -> Weight:
@@ -154,11 +161,6 @@ class Check:
     def reasons(self) -> tuple[str, ...]:
         """What to act on before the labels are used, in a few words each."""
         return tuple(dict.fromkeys(one.short for one in self.findings if one.weight != "note" and one.short))
-
-    @property
-    def worlds(self) -> tuple[str, ...]:
-        """What to expect in each world, and which one the evidence leans to, in sentences without their full stops."""
-        return world_sentences(self.expected, self.accuracy, self.only_shared, self.leaning)
 
     def answers(self, question: Question) -> tuple[Finding, ...]:
         """The findings on one question, the gravest first."""
@@ -188,6 +190,7 @@ class Check:
                 for one in self.findings
             ],
             "agreement": agreement_figures(self.agreement),
+            **({} if self.on_grades is None else {"agreement_on_grades": self.on_grades.figures()}),
             "fit": None if self.fit is None else self.fit.figures(),
             "errors_alike": self.alike.figures(),
             "jury": {
@@ -227,6 +230,8 @@ def check_fit(
     *,
     rare: RareClass,
     models: Iterable[Any] = (),
+    arguments: str = "LABELS",
+    grades: Grades | None = None,
     n_replicates: int = N_REPLICATES,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
@@ -239,6 +244,8 @@ def check_fit(
         notes: what deciding found.
         rare: the class that matters.
         models: names of the workers that are models.
+        arguments: how a command names the votes, for the hint of what to do next.
+        grades: the order of the classes, where there is one.
         n_replicates: times that the model casts the votes again.
         progress: called with how many of these are done so far.
 
@@ -258,14 +265,17 @@ def check_fit(
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])
-    expected, accuracy = decision.expected[rare.code], decision.accuracy
+    leaning, expected, accuracy = leaning_of(alike), decision.of_rare, decision.accuracy
     is_unproved_jury = probabilities.is_jury and not (probabilities.gold >= 0).any()
     findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]
+    on_grades = None if grades is None else ordered_agreement(crowd, grades)
+    if on_grades is not None and on_grades.n_tasks:
+        findings.append(Finding("crowd", "note", on_grades.description))
     if can_answer:
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
-        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected)
+        findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected, arguments)
     return Check(
         method=estimator.method_name,
         rare=rare.name,
@@ -283,9 +293,11 @@ def check_fit(
         expected=expected,
         accuracy=accuracy,
         classes=tuple(crowd.classes.tolist()),
-        leaning=leaning_of(alike),
+        leaning=leaning,
         only_shared=decision.only_shared,
+        worlds=world_sentences(decision, leaning),
         is_unproved_jury=is_unproved_jury,
+        on_grades=on_grades,
     )
 
 
@@ -478,12 +490,13 @@ def _of_accuracy(accuracy: Expected, *, is_unproved_jury: bool) -> Iterator[Find
 
 def _of_trust(
     crowd: Annotations,
-    labels: IntArray,
+    flagged: NDArray[np.bool_],
     said: Mapping[str, list[str]],
     rare: RareClass,
     alike: ErrorsAlike,
     jury: JuryCondition,
     expected: Expectations,
+    arguments: str,
 ) -> Iterator[Finding]:
     for words in alike.warnings:
         yield Finding("trust", "care", f"{capital(words)}.", "a few who err alike outvote the rest")
@@ -493,8 +506,8 @@ def _of_trust(
         yield Finding("trust", "care", f"{capital(words)}.", "a class whose votes are explained as errors")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
-    yield _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
-    lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
+    yield _of_expectations(expected, rare, int(flagged.sum()), arguments)
+    lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | rare.holds(np.arange(crowd.n_classes))))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
         sentences = jury_sentences(_of_classes(jury, told), crowd.classes[told])
@@ -510,14 +523,16 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
     return replace(jury, **arrays)
 
 
-def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> Finding:
+def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int, arguments: str) -> Finding:
+    name = rare.name
     figures = {"recall": expected.recall, "precision": expected.precision}
     unknown = [what for what, one in figures.items() if one.is_unknown]
     told = ", ".join(f"{what} {one.description}" for what, one in figures.items() if one.is_told)
-    head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
+    verb = "flagged" if rare.is_tail else "labelled"
+    head = f"{capital(counted(n_labelled, 'item is', 'items are'))} {verb} {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
-    audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
+    audit = f"rarevote audit start {arguments} --find {shlex.quote(f'{name}=0.9')} {files}"
     if unknown:
         what = " and ".join(unknown)
         words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"
@@ -526,4 +541,4 @@ def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_r
     low = " and ".join(what for what, one in figures.items() if one.value < 0.5)
     if low:
         return Finding("trust", "care", f"{head}.{said}{prove}", f"the expected {low} of {name} is below one half")
-    return Finding("trust", "note", f"{head}.{said}{prove if is_rare else ''}")
+    return Finding("trust", "note", f"{head}.{said}{prove if rare.is_rare else ''}")

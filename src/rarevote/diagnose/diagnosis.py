@@ -7,7 +7,7 @@ A probability, an expectation or a label is not computed here: they are those of
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.names import numbered
-from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decision import Decision
 from rarevote.decide.expectations import Expectations, Expected, believed, majority_recall
@@ -27,6 +27,7 @@ from rarevote.diagnose.leaning import leaning_of, world_sentences
 from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.piles import Piles, make_piles
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
+from rarevote.diagnose.tail_view import tail_view
 from rarevote.diagnose.trade_off import Point, TradeOff, expected_trade_off, trade_off
 from rarevote.diagnose.truth import Calibration, TruthCheck, check_truth
 from rarevote.diagnose.workers import Profile, Workers, describe_workers
@@ -55,6 +56,8 @@ _MAX_TRADE_OFFS = 8
 _MIN_ITEMS = 10
 # Of more classes than these none stands out by itself.
 _MAX_FEW = 12
+# So many grades are shown in their order where not all classes have room.
+_MAX_IN_ORDER = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +90,9 @@ class Diagnosis:
         agreement: how far annotators agree.
         alike: who errs alike.
         on_grades: how far they agree on grades, where the classes have an order.
+        grades: that order.
+        leans: how many grades above the crowd's median each annotator rates, (n_workers), where the method knows.
+        of_tail: the same of a tail of grades that matters, as of two classes.
     """
 
     crowd: Annotations
@@ -114,6 +120,22 @@ class Diagnosis:
     agreement: AnnotatorAgreement
     alike: ErrorsAlike
     on_grades: OrderedAgreement | None = None
+    grades: Grades | None = None
+    leans: FloatArray | None = None
+    of_tail: Diagnosis | None = None
+
+    @property
+    def head(self) -> Diagnosis:
+        """What a headline speaks of: the tail that matters, where there is one."""
+        return self.of_tail or self
+
+    @property
+    def in_order(self) -> list[int] | None:
+        """Numbers of the classes: grades in their order, then those outside the scale; None without an order."""
+        if self.grades is None:
+            return None
+        inside = self.grades.codes(self.classes.names)
+        return [*inside, *(k for k in range(len(self.classes.names)) if k not in inside)]
 
     @property
     def rare_name(self) -> str:
@@ -122,7 +144,9 @@ class Diagnosis:
 
     @property
     def classes_by_weight(self) -> list[int]:
-        """Numbers of the classes: the one that leads first, then those with the most labels."""
+        """Numbers of the classes: few grades in their order; else the one that leads, then those with most labels."""
+        if self.in_order is not None and len(self.in_order) <= _MAX_IN_ORDER:
+            return self.in_order
         largest_first = np.argsort(-self.classes.n_labelled, kind="stable").tolist()
         return sorted(largest_first, key=lambda k: k != self.leading)
 
@@ -187,7 +211,7 @@ def diagnose(
         )
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     of_majority = {k: majority_recall(voted, votes, k) for k in drawn}
-    return Diagnosis(
+    found = Diagnosis(
         crowd=crowd,
         n_items=len(probabilities),
         rare=rare.code,
@@ -200,7 +224,7 @@ def diagnose(
         expected=expected,
         majority_recall=of_majority,
         expected_accuracy=decision.accuracy,
-        worlds=world_sentences(expected[rare.code], decision.accuracy, decision.only_shared, leaning_of(alike)),
+        worlds=world_sentences(decision, leaning_of(alike)),
         piles=make_piles(mass_of[rare.code]),
         trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k], of_majority[k]) for k in drawn),
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
@@ -213,7 +237,13 @@ def diagnose(
         agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
         on_grades=None if grades is None else ordered_agreement(crowd, grades),
         alike=alike,
+        grades=grades,
+        leans=estimator.relative_leans(),
     )
+    if rare.is_tail:
+        of_tail = tail_view(found, probabilities, decision, rare, estimator.posterior_, truth)
+        return replace(found, of_tail=of_tail)
+    return found
 
 
 def _leads(crowd: Annotations, labels: IntArray, rare: RareClass) -> bool:

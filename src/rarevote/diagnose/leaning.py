@@ -6,13 +6,17 @@ What votes can show is whether some err alike more than chance would have it (:m
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import IntArray
 from rarevote.crowd.words import counted
-from rarevote.decide.expectations import IN_WORDS, Expectations, Expected, World
-from rarevote.diagnose.shared_errors import ErrorsAlike
+from rarevote.decide.decision import Decision
+from rarevote.decide.expectations import IN_WORDS, World
+from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
 
 
 class Leaning(NamedTuple):
@@ -41,25 +45,22 @@ def leaning_of(alike: ErrorsAlike) -> Leaning:
     )
 
 
-def world_sentences(
-    expected: Expectations, accuracy: Expected, only_shared: str, leaning: Leaning | None
-) -> tuple[str, ...]:
-    """What to expect in each world, and which one the evidence leans to, in sentences without their full stops.
+def leaning_of_votes(votes: Annotations, gold: IntArray, models: Iterable[Any]) -> Leaning:
+    """The same of votes; ``gold`` has the known class of each item or -1, items with votes first."""
+    return leaning_of(errors_alike(votes, gold=gold[: votes.n_tasks], models=models))
 
-    Args:
-        expected: of a class.
-        accuracy: of all labels.
-        only_shared: why there is only the world of shared errors, in words; empty where there are both.
-        leaning: which world the evidence leans to; not needed where there is one.
+
+def world_sentences(decision: Decision, leaning: Leaning) -> tuple[str, ...]:
+    """What to expect of the class that matters in each world, and which one the evidence leans to.
+
+    Sentences without their full stops; where there is only the world of shared errors, why.
     """
+    expected, accuracy = decision.of_rare, decision.accuracy
     figures = {f"recall of {expected.name}": expected.recall, "precision": expected.precision}
     figures |= {"share": expected.prevalence, "accuracy of all labels": accuracy}
     said = [
         f"{IN_WORDS[world]}: {', '.join(f'{what} {one.worlds[world].figures}' for what, one in figures.items())}"
         for world in accuracy.worlds
     ]
-    if only_shared:
-        said.append(f"independent errors are left out: {only_shared}")
-    elif leaning is not None:
-        said.append(leaning.description)
-    return tuple(said)
+    only_shared = f"independent errors are left out: {decision.only_shared}"
+    return (*said, only_shared if decision.only_shared else leaning.description)

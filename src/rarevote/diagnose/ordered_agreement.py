@@ -54,6 +54,16 @@ class OrderedAgreement:
     intervals: dict[str, tuple[float, float]]
     n_tasks: int
 
+    @property
+    def description(self) -> str:
+        """All three in a sentence."""
+        said = []
+        for name, words in ORDERED_COEFFICIENTS.items():
+            (low, high), value = self.intervals[name], getattr(self, name)
+            ends = f" ({low:.2f} to {high:.2f})" if np.isfinite([low, high]).all() else ""
+            said.append(f"{words} {value:.2f}{ends}" if np.isfinite(value) else f"{words} unknown")
+        return f"On grades, where a near miss counts less than a far one: {', '.join(said)}."
+
     def figures(self) -> dict[str, Any]:
         """The same as plain values for JSON; null where nothing can tell."""
 

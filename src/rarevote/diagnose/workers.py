@@ -204,6 +204,17 @@ def told_classes(found: Diagnosis, most: int) -> list[int]:
     return sorted(names, key=lambda k: k != found.rare)
 
 
+def lean_words(lean: float) -> str:
+    """How many grades high or low an annotator rates, in words.
+
+    >>> lean_words(0.62), lean_words(-1.0), lean_words(0.04)
+    ('0.6 grades high', '1.0 grades low', 'as the crowd')
+    """
+    if abs(lean) < 0.05:
+        return "as the crowd"
+    return f"{abs(lean):.1f} grades {'high' if lean > 0 else 'low'}"
+
+
 def annotator_rows(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
     """One row per annotator, in this order: votes, agreement, profile, and the recall of each class with interval."""
     workers, names = found.workers, found.classes.names
@@ -215,6 +226,8 @@ def annotator_rows(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
         "agreement": workers.agreement[order],
         "profile": profile,
     }
+    if found.leans is not None:
+        columns["lean"] = found.leans[order]
     for k in told_classes(found, _MAX_CLASSES):
         columns[f"recall:{names[k]}"] = workers.accuracy[order, k]
         columns[f"recall_low:{names[k]}"] = workers.low[order, k]

@@ -119,6 +119,8 @@ def join_features(
     tables = [table for table in (features, predictions) if table is not None]
     voted = {spelling(name) for name in annotations.tasks.tolist()}
     for table in tables:
+        if not table.place:
+            raise InputError(f"{table.title}: no rows: give one for each item")
         if not any(text in voted for text in table.place):
             own, other = next(iter(table.place), None), annotations.tasks[:1].tolist()[0]
             raise InputError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from rarevote.errors import ColumnsError, InputError, ParameterError, how, shown
 from rarevote.io.duck import identifier
 from rarevote.io.read.columns import ALIASES, find_columns
 from rarevote.io.read.frames import as_frame
-from rarevote.io.read.sources import FileTable, asking, open_sources
+from rarevote.io.read.sources import FileTable, asking, count_rows, open_sources
+from rarevote.io.unpacked import check_rows
 
 MAX_COLUMNS = 4_096
 _ALIASES = {"task": (*ALIASES["task"], "id", "ids", "tasks", "items")}
@@ -25,7 +27,23 @@ _KINDS = "a frame with a column of ids, a pair (ids, array), or a path to Parque
 # Above this a table from a file goes to a temporary file, in single precision.
 _IN_MEMORY = 1 << 28
 _AT_ONCE = 1 << 22  # cells that are decoded at a time
+_TEXT_AT_ONCE = 1 << 26  # likewise of text, which is read from its beginning each time
+_WORDS_AT_ONCE = 16  # columns; planning takes DuckDB the square of their number
+_NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|BOOLEAN|DECIMAL\(.*\)")
 _MISSING = "('', 'na', 'n/a', 'null', 'none')"
+
+
+def refuse_many(n_columns: int, title: str) -> None:
+    """Refuse more columns than a fit takes.
+
+    Raises:
+        InputError: there are more.
+    """
+    if n_columns > MAX_COLUMNS:
+        raise InputError(
+            f"{title}: {n_columns:,} columns, more than the {MAX_COLUMNS:,} supported: project them on fewer columns "
+            "first (PCA)"
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +75,9 @@ class WhichColumns:
         if found is None:
             found = find_columns(columns, aliases=_ALIASES, where=title, choosable=False)["task"]
         rest = [name for name in columns if name not in (found, self.group)]
-        return found, [name for name in rest if self.only is None or name in self.only]
+        chosen = [name for name in rest if self.only is None or name in self.only]
+        refuse_many(len(chosen), title)  # before any of them is read
+        return found, chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +133,7 @@ def read_features(data: Any, which: WhichColumns, *, ids: Any = None, groups: An
         if len(given) != len(found.ids):
             raise InputError(f"{title}: {len(given):,} groups for {len(found.ids):,} rows: give one for each row")
         found = replace(found, groups=given)
-    if len(found.names) > MAX_COLUMNS:
-        raise InputError(
-            f"{title}: {len(found.names):,} columns, more than the {MAX_COLUMNS:,} supported: project them on fewer "
-            "columns first (PCA)"
-        )
+    refuse_many(len(found.names), title)
     if not found.names:
         raise InputError(f"{title}: no columns of numbers beside the ids")
     return FeatureTable(title, _places(found, title), found.names, found.values, found.groups)
@@ -259,6 +275,7 @@ def _stacked(lists: Iterable[Any], n: int, title: str) -> NDArray[Any]:
     for row, one in enumerate(lists):
         numbers = _numbers(one, row, title)
         if table is None:
+            refuse_many(len(numbers), title)
             table = np.empty((n, len(numbers)), dtype=numbers.dtype)
         if len(numbers) != table.shape[1]:
             raise InputError(
@@ -347,6 +364,9 @@ class _FileReader:
 
     def rows(self) -> _Rows:
         own, chosen = self.which.among(self.source.columns, self.title)
+        if self.source.compression != "none":
+            packed = sum(Path(file.path).stat().st_size for file in self.source.files)
+            check_rows(packed, count_rows(self.source), self.title)
         with asking(self.source) as ask:
             self.ask = ask
             texts = _texts(self._texts(own), self.title)
@@ -381,8 +401,9 @@ class _FileReader:
 
     def _lists(self, column: str, n: int) -> NDArray[Any]:
         text = self.source.text(column)
-        read = identifier(column) if self.source.form == "typed" else f"TRY_CAST({text} AS DOUBLE[])"
+        read = identifier(column) if self.source.form == "typed" else f"TRY_CAST({text} AS VARCHAR[])"
         (width,) = self._select(f"max(len({read}))").fetchone()
+        refuse_many(int(width or 0), self.title)
         table = _room(n, int(width or 0), self.title)
 
         def lists() -> Iterator[Any]:
@@ -402,38 +423,52 @@ class _FileReader:
     def _table(self, columns: Sequence[str], n: int) -> NDArray[Any]:
         if self.source.form == "typed":
             kinds = dict(zip(columns, self._types(columns), strict=True)) if columns else {}
-            number = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "REAL")
-            _refuse_text([name for name, kind in kinds.items() if not _is_number(kind, number)], self.title)
+            _refuse_text([name for name, kind in kinds.items() if not _NUMERIC.fullmatch(kind)], self.title)
         table = _room(n, len(columns), self.title)
-        at_once = max(_AT_ONCE // max(n, 1), 1) if self.source.form == "typed" else max(len(columns), 1)
+        at_once = max((_AT_ONCE if self.source.form == "typed" else _TEXT_AT_ONCE) // max(n, 1), 1)
         for begin in range(0, len(columns), at_once):
             some = columns[begin : begin + at_once]
+            self._fill(table[:, begin : begin + len(some)], some, self._plain_number)
             if self.source.form != "typed":
-                self._refuse_words(some)
-            read = ", ".join(f"{self._number(name)} AS c{k}" for k, name in enumerate(some))
-            found = self._select(read).fetchnumpy()
-            for k in range(len(some)):
-                table[:, begin + k] = np.ma.filled(np.ma.asarray(found[f"c{k}"], dtype=table.dtype), np.nan)
+                self._read_words(table[:, begin : begin + len(some)], some)
         return table
 
-    def _number(self, column: str) -> str:
+    def _fill(self, table: NDArray[Any], columns: Sequence[str], number: Callable[[str], str]) -> None:
+        """Put columns into a part of the table, as expressions of SQL give them."""
+        read = ", ".join(f"{number(name)} AS c{k}" for k, name in enumerate(columns))
+        found = self._select(read).fetchnumpy()
+        for k in range(len(columns)):
+            table[:, k] = np.ma.filled(np.ma.asarray(found[f"c{k}"], dtype=table.dtype), np.nan)
+
+    def _plain_number(self, column: str) -> str:
         if self.source.form == "typed":
             return f"CAST({identifier(column)} AS DOUBLE)"
+        # Behind trim: DuckDB would have its reader of CSV do a cast that stands alone, which refuses instead of trying.
+        return f"TRY_CAST(trim({self.source.text(column)}) AS DOUBLE)"
+
+    def _read_words(self, table: NDArray[Any], columns: Sequence[str]) -> None:
+        """Read again, a few at a time, columns in which not every cell is plainly a number: true, false, or nothing."""
+        doubtful = [k for k in range(len(columns)) if np.isnan(table[:, k]).any()]
+        for begin in range(0, len(doubtful), _WORDS_AT_ONCE):
+            places = doubtful[begin : begin + _WORDS_AT_ONCE]
+            some = [columns[k] for k in places]
+            self._refuse_words(some)
+            part = np.empty((len(table), len(some)), dtype=table.dtype)
+            self._fill(part, some, self._number_or_word)
+            table[:, places] = part
+
+    def _number_or_word(self, column: str) -> str:
         text = f"lower(trim({self.source.text(column)}))"
         return f"CASE {text} WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE TRY_CAST({text} AS DOUBLE) END"
 
     def _refuse_words(self, columns: Sequence[str]) -> None:
         counts = ", ".join(
-            f"count(*) FILTER (WHERE {self._number(name)} IS NULL "
+            f"count(*) FILTER (WHERE {self._number_or_word(name)} IS NULL "
             f"AND lower(trim({self.source.text(name)})) NOT IN {_MISSING})"
             for name in columns
         )
-        found = self._select(counts).fetchone() if columns else ()
+        found = self._select(counts).fetchone()
         _refuse_text([name for name, count in zip(columns, found, strict=True) if count], self.title)
-
-
-def _is_number(kind: str, number: tuple[str, ...]) -> bool:
-    return not kind.endswith("]") and any(word in kind for word in number) and not kind.startswith("INTERVAL")
 
 
 def _room(n: int, width: int, title: str) -> NDArray[Any]:

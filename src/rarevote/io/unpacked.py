@@ -48,6 +48,15 @@ def check_zip(members: Sequence[zipfile.ZipInfo], size: int, *, title: str, inst
         _refuse_bomb(named, packed, unpacked, _MAX_SMALL_MEMBER, f"as no table does; {instead}")
 
 
+def check_rows(packed: int, rows: int, title: str) -> None:
+    """Refuse a packed table with more rows than its bytes can honestly hold.
+
+    Raises:
+        InputError: there are more.
+    """
+    _refuse_bomb(f"{title}:", packed, _ROW * rows, ending="as no table of items does")
+
+
 def check_parquet(database: Any, path: Path, title: str, kinds: dict[str, str]) -> None:
     """Refuse a file that is small only because it is packed.
 

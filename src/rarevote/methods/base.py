@@ -33,6 +33,7 @@ from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
+from rarevote.io.read.labels import one_problem
 from rarevote.io.tables import Table
 from rarevote.methods.memory import Sizes, require_memory
 from rarevote.methods.parameters import HasParameters
@@ -189,6 +190,10 @@ class Estimator(HasParameters):
         """What the method learned from the order of the classes, in figures by name."""
         return {}
 
+    def relative_leans(self) -> FloatArray | None:
+        """How many grades above the crowd's median each worker rates, (n_workers), where the method knows."""
+        return None
+
     def own_rule(self) -> Rule:
         """The rule behind :attr:`labels_`."""
         return parse_rule(self.own_decision, self.grades)
@@ -244,7 +249,7 @@ class Estimator(HasParameters):
                 "features and pred_probs are joined with the items by rarevote.fit: use "
                 f"rarevote.fit(data, {type(self).__name__}(), features=...)"
             )
-        crowd = read_or_empty(data, **options)
+        crowd = one_problem(read_or_empty(data, **options))
         annotations, gold = crowd.annotations, np.empty(0, dtype=np.int32)
         if truth is None and self.capabilities.gold and crowd.gold:
             truth = crowd.gold

@@ -29,7 +29,7 @@ from rarevote.charts.svg import (
     short,
 )
 from rarevote.crowd.numerics import finite_or_none
-from rarevote.crowd.words import count, percent, short_names
+from rarevote.crowd.words import count, counted, percent, short_names
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.trade_off import TradeOff
 from rarevote.diagnose.truth import Calibration
@@ -40,6 +40,8 @@ _MAX_CLASSES = 12
 _MAX_INTERVALS = 80
 _MAX_WORKERS = 2_000
 _TENFOLD_FROM = 8
+# So many names of grades stand upright below their bars.
+_MAX_UPRIGHT = 6
 
 _PROFILE_LOOKS = {
     Profile.BOTH: ("good", "circle"),
@@ -95,6 +97,46 @@ def class_counts(found: Diagnosis) -> Chart:
     return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers, alt.Step(17)))
 
 
+def grade_counts(found: Diagnosis) -> Chart:
+    """The distribution of the grades, the lowest first: items by label, beside the votes and the probabilities."""
+    classes, order = found.classes, found.in_order or []
+    n_votes = max(int(classes.n_votes.sum()), 1)
+    of_votes = Key("share of the votes", "vote", "square")
+    series = [
+        (_RESULT, classes.n_labelled / found.n_items),
+        (of_votes, classes.n_votes / n_votes),
+        (_EXPECTED, classes.n_expected / found.n_items),
+    ]
+    if found.truth is not None and found.truth.n_checked == found.n_items:
+        true = found.truth.n_true_by_name
+        series.append((_TRUE, np.array([true[name] for name in classes.names.tolist()]) / found.n_items))
+    names = short_names([str(classes.names[k]) for k in order])
+    rows = [
+        {"grade": name, "source": key.description, "share": float(shares[k]),
+         "words": f"{classes.names[k]}, {key.description}: {percent(shares[k])}"}
+        for name, k in zip(names, order, strict=True)
+        for key, shares in series
+        if isfinite(shares[k])
+    ]  # fmt: skip
+    keys = tuple(key for key, _ in series)
+    x = alt.X("grade:N", sort=names, title=None, axis=alt.Axis(labelAngle=0 if len(names) <= _MAX_UPRIGHT else -45))
+    y = alt.Y("share:Q", title="share of the items", axis=alt.Axis(format="%"))
+    base = described_by_words(rows, x=x, y=y)
+    labelled = base.transform_filter(alt.datum.source == _RESULT.description)
+    others = base.transform_filter(alt.datum.source != _RESULT.description)
+    layers = alt.layer(
+        labelled.mark_bar(opacity=0.55).encode(color=colours("source", keys)),
+        others.mark_point(filled=True, size=75, opacity=1).encode(
+            color=colours("source", keys), shape=shapes("source", keys)
+        ),
+    )
+    outside = len(order) - len(found.grades.codes(classes.names)) if found.grades is not None else 0
+    notes = ["Grades from the lowest to the highest; bars are the labels."]
+    if outside:
+        notes.append(f"Last: {counted(outside, 'class', 'classes')} outside the scale.")
+    return Chart("class-counts", "How the grades are distributed", " ".join(notes), keys, dressed(layers, 220))
+
+
 def _count_axis(field: str, counts: list[float]) -> alt.X:
     """Counts along an axis: in tenfold steps where the largest class would press the others against its foot."""
     largest, smallest = max(counts), min(counts)
@@ -112,6 +154,7 @@ def _count_axis(field: str, counts: list[float]) -> alt.X:
 
 def rescued(found: Diagnosis) -> Chart | None:
     """Items with the rare label by the share of votes that said so; those left of the middle a majority vote loses."""
+    found = found.head
     items = found.items
     mine = np.flatnonzero(items.label == found.rare)
     if not mine.size:
@@ -155,6 +198,7 @@ def ability_map(found: Diagnosis) -> Chart:
     Both axes are in logits, the scale of the abilities, on which 90 and 99 percent stand apart; they are marked in
     percent, which people read.
     """
+    found = found.head
     workers, rare, common = found.workers, found.rare, found.common
     # The busiest, who are known best and matter most.
     chosen = np.argsort(-workers.n_votes, kind="stable")[:_MAX_WORKERS]

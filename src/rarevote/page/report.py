@@ -131,6 +131,7 @@ def _drawn(*made: Chart | None) -> list[Chart]:
 
 def _piles(found: Diagnosis) -> list[Section]:
     """What to take as it is and what to look at, of the class that leads."""
+    found = found.head
     if found.leading is None or len(found.classes.names) < 2:
         return []
     values = {
@@ -145,14 +146,16 @@ def _piles(found: Diagnosis) -> list[Section]:
 def _annotators(found: Diagnosis) -> Section:
     values = {
         "profiles": tables.profile_table(found),
-        "jury": jury_sentences(found.classes.jury, found.classes.names),
+        "jury": jury_sentences(found.head.classes.jury, found.head.classes.names),
+        "leans": sentences.leans(found),
     }
     return Section("annotators", "Annotators", values, [charts.ability_map(found)], [worker_list(found)])
 
 
 def _trade_off(found: Diagnosis) -> Section:
-    true = {curve.class_code: curve for curve in found.true_trade_offs}
-    curves = [charts.trade_off_chart(found, curve, true.get(curve.class_code)) for curve in found.trade_offs]
+    head = found.head
+    true = {curve.class_code: curve for curve in head.true_trade_offs}
+    curves = [charts.trade_off_chart(head, curve, true.get(curve.class_code)) for curve in head.trade_offs]
     values = {"rates": tables.trade_off_table(found), "steps": tables.steps_table(found)}
     return Section("trade-off", "Finding more", values, _drawn(*curves))
 
@@ -160,7 +163,8 @@ def _trade_off(found: Diagnosis) -> Section:
 def _classes(found: Diagnosis) -> Section:
     proportions = tables.proportion_table(found)
     lists = [class_list(found)] if proportions is None else []
-    return Section("classes", "Classes", {"proportions": proportions}, [charts.class_counts(found)], lists)
+    drawn = charts.class_counts(found) if found.grades is None else charts.grade_counts(found)
+    return Section("classes", "Classes", {"proportions": proportions}, [drawn], lists)
 
 
 def _truth(found: Diagnosis) -> list[Section]:
@@ -174,7 +178,8 @@ def _truth(found: Diagnosis) -> list[Section]:
         "matrix": confusion if isinstance(confusion, Matrix) else None,
         "mistakes": None if isinstance(confusion, Matrix) else confusion,
     }
-    drawn = charts.calibration_chart(found, check.calibration, check.posterior_calibration)
+    of_head = found.head.truth or check
+    drawn = charts.calibration_chart(found.head, of_head.calibration, of_head.posterior_calibration)
     return [Section("truth", "Truth", values, [drawn])]
 
 
@@ -201,7 +206,7 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
         worlds=[f"{capital(words)}." for words in found.worlds],
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
-        leads=found.leading is not None,
+        leads=found.head.leading is not None,
         cautions=all_cautions(found, about),
     )
 

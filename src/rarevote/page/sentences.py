@@ -15,8 +15,11 @@ from rarevote.decide.rules import ABSTAINED
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.piles import Pile
 from rarevote.diagnose.trade_off import TradeOff
+from rarevote.diagnose.workers import lean_words
 
 _MAX_TILES = 6
+# From so many grades on, a lean is worth a sentence.
+_STRONG_LEAN = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,18 @@ class Tile:
 
 def leading_trade_off(found: Diagnosis) -> TradeOff:
     """That of the rare class: by the truth where there is any, else as expected."""
+    found = found.head
     return found.true_trade_offs[0] if found.true_trade_offs else found.trade_offs[0]
 
 
 def headline(found: Diagnosis) -> str:
     """The answer in one sentence; a recall below that of a majority vote is left to the cautions."""
+    verb, found = "labelled" if found.of_tail is None else "flagged", found.head
     if found.leading is None:
         return _of_all_classes(found)
     labelled = int(found.classes.n_labelled[found.rare])
     of_all = f"{count(labelled)} of {counted(found.n_items, 'item')}"
-    start = f"{of_all} {'is' if labelled == 1 else 'are'} labelled {quoted(found.rare_name)}"
+    start = f"{of_all} {'is' if labelled == 1 else 'are'} {verb} {quoted(found.rare_name)}"
     best, expected = leading_trade_off(found), found.expected[found.rare].recall
     if len(found.classes.names) < 2 or not isfinite(best.chosen.recall) or recall_warning(found):
         return f"{start}."
@@ -99,6 +104,7 @@ def _of_all_classes(found: Diagnosis) -> str:
 
 def recall_warning(found: Diagnosis) -> str | None:
     """That a majority vote finds more of the class that matters, if it does."""
+    found = found.head
     best, rare = leading_trade_off(found), quoted(found.rare_name)
     ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
     if not best.chosen.recall < best.majority.recall or ours == theirs:
@@ -115,6 +121,7 @@ def recall_warning(found: Diagnosis) -> str | None:
 
 def lead(found: Diagnosis) -> str:
     """What the answer costs: one sentence below the headline."""
+    found = found.head
     best, expected = leading_trade_off(found), found.expected[found.rare].precision
     if found.leading is None or not isfinite(best.chosen.precision):
         return ""
@@ -143,7 +150,8 @@ def in_words(expected: Expected) -> str:
 def tiles(found: Diagnosis) -> list[Tile]:
     """The classes with their counts, the one that leads first, then the largest."""
     classes, total = found.classes, found.n_items
-    made = []
+    # Of two classes, the tail and the rest, the second says nothing new.
+    made = [] if found.of_tail is None else tiles(found.of_tail)[:1]
     for k in found.classes_by_weight[:_MAX_TILES]:
         expected, n_labelled = found.expected.get(k), classes.n_labelled[k]
         details = []
@@ -153,13 +161,14 @@ def tiles(found: Diagnosis) -> list[Tile]:
             ends = f"{count(classes.expected_low[k])} to {count(classes.expected_high[k])}"
             details.append(f"about {count(classes.n_expected[k])} expected ({ends})")
         details.append(f"{count(classes.n_majority[k])} by majority vote")
-        name, is_rare = str(classes.names[k]), k == found.leading
+        name, is_rare = str(classes.names[k]), k == found.leading and found.of_tail is None
         made.append(Tile(name, count(n_labelled), percent(n_labelled / total), details, is_rare))
     return made
 
 
 def piles(found: Diagnosis) -> list[Tile]:
     """The three piles of the rare class, with how many of it are in each."""
+    found = found.head
     name, total = found.rare_name, len(found.items.label)
     words = {Pile.SURELY: f"surely {name}", Pile.LOOK: "look at these", Pile.SURELY_NOT: f"surely not {name}"}
     is_rare = np.zeros(total)
@@ -192,12 +201,12 @@ def cautions(found: Diagnosis) -> list[str]:
             f"{votes:.1f} votes per item over {n_classes:,} classes are few: the difficulty of an item can absorb all "
             "disagreement. Compare with a majority vote."
         )
-    best = leading_trade_off(found)
-    if best.chosen.precision < 0.5 and (best.from_truth or found.expected[found.rare].precision.is_told):
+    best, head = leading_trade_off(found), found.head
+    if best.chosen.precision < 0.5 and (best.from_truth or head.expected[head.rare].precision.is_told):
         how = "By the truth" if best.from_truth else "As expected"
         said.append(
             f"{how}, {percent(1 - best.chosen.precision)} of the items labelled "
-            f"{quoted(found.rare_name)} are false alarms: this decision would rather look twice than "
+            f"{quoted(head.rare_name)} are false alarms: this decision would rather look twice than "
             "miss one. Have these items reviewed, or choose another point under “What finding more would cost”."
         )
     if n_classes > 1 and found.workers.accuracy.mean() < 1 / n_classes:
@@ -210,6 +219,7 @@ def cautions(found: Diagnosis) -> list[str]:
 
 def losses(found: Diagnosis) -> list[str]:
     """What a majority vote would have lost, in sentences."""
+    found = found.head
     moved = found.overruled
     if not moved.items.size:
         return ["A majority vote gives every item the same label."]
@@ -234,6 +244,24 @@ def losses(found: Diagnosis) -> list[str]:
                 f"this result {ours}."
             )
     return said
+
+
+def leans(found: Diagnosis) -> list[str]:
+    """Who rates high and who low, in sentences; nothing where the method knows of no grades."""
+    if found.leans is None or not found.leans.size:
+        return []
+    high, low = int(found.leans.argmax()), int(found.leans.argmin())
+    strong = int((np.abs(found.leans) >= _STRONG_LEAN).sum())
+    if not strong:
+        return [f"No annotator rates {_STRONG_LEAN:g} grades or more above or below the crowd's median."]
+    names = found.workers.names
+    said = [
+        f"{names[k]} rates {lean_words(float(found.leans[k]))}"
+        for k in (high, low)
+        if abs(found.leans[k]) >= _STRONG_LEAN
+    ]
+    people = counted(strong, "annotator rates", "annotators rate")
+    return [f"{people} {_STRONG_LEAN:g} grades or more above or below the crowd's median: {', '.join(said)}."]
 
 
 def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import numbered
+from rarevote.crowd.names import as_name_array, numbered
 from rarevote.crowd.words import NO_ANSWER, count, counted, percent, quoted
 from rarevote.decide.rules import ABSTAINED
 from rarevote.diagnose.agreement import COEFFICIENTS
 from rarevote.diagnose.diagnosis import Diagnosis
+from rarevote.diagnose.ordered_agreement import ORDERED_COEFFICIENTS
 from rarevote.diagnose.piles import Pile
 from rarevote.diagnose.truth import TruthCheck
-from rarevote.diagnose.workers import PROFILE_WORDS, Profile, profile_meanings
+from rarevote.diagnose.workers import PROFILE_WORDS, Profile, lean_words, profile_meanings
 from rarevote.page.sentences import in_words, leading_trade_off
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd
@@ -104,7 +105,8 @@ class _Columns:
 
 def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTable:
     """The items to look at first."""
-    items, rare = found.items, found.rare_name
+    items, head = found.items, found.head
+    rare = head.rare_name
     chosen = items.most_telling(limit)
     columns = _Columns(chosen)
     columns.text("Item", "its id", items.names)
@@ -114,7 +116,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTab
     columns.add("Label", "class", "what was decided", labels)
     if len(found.classes.names) > 2:
         columns.numbers("P(label)", "share", "probability that the label is right", items.confidence)
-    of_rare = items.probabilities[:, found.rare]
+    of_rare = head.items.probabilities[:, head.rare]
     columns.numbers(f"P({rare})", "share", f"probability that the item is {rare}", of_rare)
     columns.numbers("Majority", "class", "what a majority vote says", items.majority)
     columns.add("Votes", "votes", "how the votes fell", [_votes(items.votes[i]) for i in chosen])
@@ -134,7 +136,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTab
         choices.append(("Label wrong", Flag.WRONG))
     if items.is_known.any():
         choices.append(("Gold, given to the fit", Flag.KNOWN))
-    if found.leading is not None:
+    if head.leading is not None:
         choices += [(f"Pile: surely {rare}", Flag.SURELY), ("Pile: look at these", Flag.LOOK)]
         choices.append((f"Pile: surely not {rare}", Flag.SURELY_NOT))
     return columns.listed("items", choices, 1 + len(shown), len(items.label), _flags(found))
@@ -142,6 +144,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTab
 
 def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
     """The annotators, the busiest first."""
+    found = found.head
     workers, n_workers = found.workers, len(found.workers.names)
     columns = _Columns(np.argsort(-workers.n_votes, kind="stable")[:limit])
     columns.text("Annotator", "as named in your file", workers.names)
@@ -153,6 +156,9 @@ def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
         triple = np.column_stack([workers.accuracy[:, k], workers.low[:, k], workers.high[:, k]])
         columns.numbers(title, "interval", help_text, triple, digits=3)
     columns.numbers("Agrees", "share", "share of the votes that equal the item's label", workers.agreement)
+    if found.leans is not None:
+        rates = [lean_words(lean) for lean in found.leans.tolist()]
+        columns.text("Rates", "how far above or below the crowd's median, in grades", rates)
     profiles = [PROFILE_WORDS[Profile(code)] for code in workers.profile.tolist()]
     columns.text("Profile", "what is recognised more often than not", profiles)
     no_flags = np.zeros(n_workers, dtype=np.int64)
@@ -193,7 +199,7 @@ def _flags(found: Diagnosis) -> NDArray[np.int64]:
         Flag.UNSURE: items.confidence < _UNSURE_BELOW,
         Flag.KNOWN: items.is_known,
     }
-    flagged |= {flag: found.piles.pile == pile for pile, flag in _PILE_FLAGS.items()}
+    flagged |= {flag: found.head.piles.pile == pile for pile, flag in _PILE_FLAGS.items()}
     if found.truth is not None:
         flagged[Flag.WRONG] = found.truth.items[found.truth.truth != found.truth.label]
     flags = np.zeros(len(items.label), dtype=np.int64)
@@ -280,6 +286,7 @@ def _expected(number: float) -> str:
 
 def profile_table(found: Diagnosis) -> SmallTable:
     """How many annotators recognise what."""
+    found = found.head
     n_workers = len(found.workers.names)
     rows = []
     for profile, meaning in profile_meanings(found.rare_name, found.classes.names[found.common]).items():
@@ -291,7 +298,7 @@ def profile_table(found: Diagnosis) -> SmallTable:
 def trade_off_table(found: Diagnosis) -> SmallTable:
     """Recall and precision of the classes: expected, and counted on the truth where there is any."""
     header = ["class", "labelled", "recall", "precision", "majority vote's recall"]
-    rows = []
+    rows = [] if found.of_tail is None else trade_off_table(found.of_tail).rows
     for curve in found.true_trade_offs:
         chosen = curve.chosen
         shares = (chosen.recall, chosen.precision, curve.majority.recall)
@@ -309,6 +316,7 @@ def trade_off_table(found: Diagnosis) -> SmallTable:
 
 def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)) -> SmallTable | None:
     """How many items would have to be labelled rare for a wanted recall."""
+    found = found.head
     curve = leading_trade_off(found)
     if not np.isfinite(curve.recall).all():
         return None
@@ -335,7 +343,7 @@ def proportion_table(found: Diagnosis) -> SmallTable | None:
     if found.truth is not None:
         header.append("truth")
     rows = []
-    for k in np.argsort(classes.n_votes, kind="stable").tolist():
+    for k in found.in_order or np.argsort(classes.n_votes, kind="stable").tolist():
         expected = found.expected.get(k)
         row = [str(classes.names[k]), percent(classes.n_labelled[k] / total), percent(classes.n_majority[k] / total)]
         row += [in_words(expected.prevalence) if expected else _UNKNOWN, percent(classes.n_votes[k] / votes)]
@@ -375,6 +383,11 @@ def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
     table = np.zeros((len(names), len(across)), dtype=np.int64)
     for a, b, number in cells:
         table[a, b] = number
+    if found.grades is not None:
+        inside = found.grades.codes(as_name_array(found.truth.classes))
+        order = [*inside, *(k for k in range(len(names)) if k not in inside)]
+        columns = [*order, *range(len(names), len(across))]
+        table, across = table[np.ix_(order, columns)], [across[k] for k in columns]
     share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     shades = np.where(table > 0, 1 + np.minimum((share * (_SHADES - 1)).astype(int), _SHADES - 2), 0)
     cell = [
@@ -414,6 +427,11 @@ def agreement_table(found: Diagnosis) -> SmallTable:
         [words, number(getattr(agreement, name)), interval(agreement.intervals[name])]
         for name, words in COEFFICIENTS.items()
     ]
+    if (on_grades := found.on_grades) is not None:
+        rows += [
+            [words, number(getattr(on_grades, name)), interval(on_grades.intervals[name])]
+            for name, words in ORDERED_COEFFICIENTS.items()
+        ]
     return SmallTable(f"Agreement on {count(agreement.n_tasks)} items", ["coefficient", "value", "95% interval"], rows)
 
 

@@ -256,7 +256,7 @@ class FeatureStudy(Experiment):
         caption = f"Means over {counted(len(self.datasets), 'dataset')}, with 95% intervals (t) over them."
         return Account(
             findings=findings(means),
-            charts=[worth_chart(means), _marks_chart(means, caption)],
+            charts=[*([worth_chart(means)] if _shows_worth(means) else []), _marks_chart(means, caption)],
             tables=[_table(means, figure, self.levels) for figure in MARKS],
             settings=[
                 f"Datasets: {', '.join(info.slug for info in self.datasets)}. The rarest true class of each.",
@@ -356,8 +356,8 @@ def findings(means: Sequence[FeatureMean]) -> list[str]:
     ratios = [one.mean for one in means if (one.contender, one.figure) == ("ccgpfl", COST) and one.sets == 1]
     if ratios:
         sentences.append(
-            f"CCGPFL takes {min(ratios):,.0f} to {max(ratios):,.0f} times the processor time of our fit with features "
-            f"(median {median(ratios):,.0f})."
+            f"CCGPFL takes {median(ratios):,.0f} times the processor time of our fit with features "
+            f"({min(ratios):,.0f} to {max(ratios):,.0f})."
         )
     return sentences
 
@@ -396,15 +396,22 @@ def _heading(votes: str) -> str:
     return "All votes" if votes == ALL else counted(int(votes), "vote")
 
 
+def _levels_in(means: Sequence[FeatureMean]) -> list[str]:
+    return sorted({one.votes for one in means}, key=_place)
+
+
 def _marks_chart(means: Sequence[FeatureMean], caption: str) -> Chart:
+    numbers = [int(votes) for votes in _levels_in(means) if votes != ALL]
+    x = {ALL: max(numbers, default=0) + 1, **{str(number): number for number in numbers}}
     marks = marks_with_intervals(
-        (MARKS[one.figure].title, TITLES[one.contender], float(LEVELS.index(one.votes) + 1), one.mean)
+        (MARKS[one.figure].title, TITLES[one.contender], float(x[one.votes]), one.mean)
         for one in means
         if one.dataset != MEAN_OF_SETS and one.figure in ("average_precision", "balanced_accuracy")
     )
-    title = "Votes and features, by votes an item (4: all)"
+    words = f"votes an item ({x[ALL]}: all)"
+    title = f"Votes and features, by {words}"
     spec = line_chart(
-        marks, title=title, x=Axis("votes an item (4: all)", ticks=(1, 2, 3, 4)), y=Axis(""), keys=_KEYS, columns=2,
+        marks, title=title, x=Axis(words, ticks=sorted(x.values())), y=Axis(""), keys=_KEYS, columns=2,
         size=(330, 250), same_y=False,
     )  # fmt: skip
     return Chart("features_marks", title, caption, (), spec)
@@ -414,19 +421,23 @@ def _marks_chart(means: Sequence[FeatureMean], caption: str) -> Chart:
 _WORTH = {"features": ("votes and features", "rare"), "votes": ("votes only", "vote")}
 
 
+def _shows_worth(means: Sequence[FeatureMean]) -> bool:
+    return set(_WORTH) <= {one.contender for one in means}
+
+
 def worth_chart(means: Sequence[FeatureMean]) -> Chart:
     """What a feature is worth in votes: average precision with and without features, by votes an item."""
     found = over_sets(means, "average_precision")
     rows: list[dict[str, Any]] = [
         {"series": words, "votes": votes, "ap": found[name, votes].mean, "text": f"{found[name, votes].mean:.2f}"}
         for name, (words, _) in _WORTH.items()
-        for votes in LEVELS
+        for votes in _levels_in(means)
         if (name, votes) in found
     ]
-    lowest = min((row["ap"] for row in rows), default=0.0)
+    lowest = min(row["ap"] for row in rows)
     base = drawn_from(
         rows,
-        x=alt.X("votes:O", title="votes an item", sort=list(LEVELS), axis=alt.Axis(labelAngle=0, grid=False)),
+        x=alt.X("votes:O", title="votes an item", sort=_levels_in(means), axis=alt.Axis(labelAngle=0, grid=False)),
         y=alt.Y(
             "ap:Q",
             title="average precision of the rare class",

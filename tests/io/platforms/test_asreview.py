@@ -41,6 +41,13 @@ def test_a_file_for_each_person(given: str) -> None:
     assert crowd.shown["title"].tolist()[:2] == ["Study 0 of loneliness", "Study 1 of loneliness"]
 
 
+def test_rows_of_the_exports(tmp_path: Path) -> None:
+    out = tmp_path / "rows.csv"
+    rarevote("convert", PEOPLE, "--worker-from", "file", "--out", out)
+    with out.open(newline="") as handle:
+        assert sorted((row["task"], row["worker"], row["label"]) for row in csv.DictReader(handle)) == expected()
+
+
 def test_accounts_say_who_it_was() -> None:
     export = read_export(FIXTURES / "asreview.csv")
     assert set(export.worker) == {"zoe@example.org"}

@@ -105,6 +105,37 @@ def test_scores_of_several_values_are_questions(tmp_path: Path) -> None:
     assert set(read_export(path, question="polite").label) == {"0", "1"}
 
 
+def test_scorers_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:
+    def score(scorer: str, n: int) -> Any:
+        return {"one": float(n % 2), "two": n % 3 % 2, "yes": n % 2 == 0, "no": n % 3 == 0}[scorer]
+
+    samples = [
+        {"id": n, "epoch": 1, "scores": {name: {"value": score(name, n)} for name in ("one", "two", "yes", "no")}}
+        for n in range(12)
+    ]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log(samples)))
+    done = rarevote("aggregate", path, code=1)
+    assert "give values of different kinds" in done.stderr
+    assert (
+        "--annotator-column one --annotator-column two or --annotator-column yes --annotator-column no" in done.stderr
+    )
+    numbers = [(str(n), name, str(int(score(name, n)))) for n in range(12) for name in ("one", "two")]
+    assert found(read_export(path, annotator_columns=["one", "tw?"])) == sorted(numbers)
+    with pytest.raises(InputError, match="no column 'three'"):
+        read_export(path, annotator_columns=["three"])
+    # The table of the same log, as pandas writes it.
+    header = "sample_id,eval_id,id,epoch,score_one,score_two,score_yes,score_no"
+    lines = [
+        f"u{n},e,{n},1,{score('one', n)},{float(score('two', n))},{score('yes', n)},{score('no', n)}" for n in range(12)
+    ]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join([header, *lines]) + "\n")
+    assert found(read_export(table, annotator_columns=["score_one", "score_two"])) == sorted(numbers)
+    truths = [(str(n), name, str(score(name, n)).lower()) for n in range(12) for name in ("yes", "no")]
+    assert found(read_export(table, annotator_columns=["yes", "no"])) == sorted(truths)
+
+
 def test_logs_without_scores_or_samples(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps(log(None)))

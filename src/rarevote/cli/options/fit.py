@@ -138,7 +138,7 @@ class FitOptions:
         def watched(name: str, number: int) -> Any:
             return fitting(f"fitting {self.method} to {name} ({number})", verbose=verbose)
 
-        return fit_each(
+        fitted = fit_each(
             data,
             estimator,
             ordered=self.ordered,
@@ -148,6 +148,10 @@ class FitOptions:
             watched=watched,
             **self._given_features(),
         )
+        for name, one in fitted.items():
+            if one.features_ is not None:
+                say(f"{name}: {capital(one.features_.reason)}")
+        return fitted
 
     def fits(self, crowd: Crowd, estimator: Estimator) -> Mapping[str, Fitted]:
         """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd is called ""."""
@@ -221,16 +225,17 @@ _FIT = (
     *feature_options,
     _group_option,
 )
-rare_option = click.option(
-    "--rare",
-    "--find",
-    "rare",
+_rare_option = partial(
+    click.option,
     metavar="CLASS",
     help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with the fewest votes.',
 )
+rare_option = _rare_option("--rare", "--find", "rare")
 with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)
 with_fit_and_rare = takes(FitOptions, *_FIT, rare_option)
+#: where ``--find`` is an option of the verb
+with_fit_and_rare_alone = takes(FitOptions, *_FIT, _rare_option("--rare"))
 
 
 @dataclass(frozen=True)

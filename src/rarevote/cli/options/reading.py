@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.verb import Option, argument, one_of, takes
+from rarevote.cli.options.verb import Option, argument, one_of, repeated_for, takes
 from rarevote.cli.progress import reading_files
 from rarevote.cli.show import tell_crowd
 from rarevote.errors import ParameterError
@@ -36,12 +37,18 @@ class Reading:
 
         return title_of(self.labels)
 
-    def read(self) -> Crowd:
-        """Read the votes, and say what was read."""
+    def read(self, *, with_hints: bool = False) -> Crowd:
+        """Read the votes, and say what was read.
+
+        Args:
+            with_hints: whether commands are proposed that begin with these labels.
+        """
         from rarevote.io.read.crowd import read
 
         with reading_files(self.title):
             crowd = read(self.labels, **self.options)
+        if with_hints:
+            crowd = replace(crowd, arguments=repeated_for("audit", "start"))
         tell_crowd(crowd)
         return crowd
 
@@ -114,6 +121,12 @@ _EXPORT = (
         help="A column that holds what a model says, such as an LLM judge: a further worker of an export, marked as a "
         "model in a wide table. Repeatable.",
     ),
+    _option(
+        "--worker-from",
+        metavar="file|folder",
+        help="One file per person: who voted is the name of the file, or of the folder it is in.",
+        shell_complete=one_of("file", "folder"),
+    ),
     _option("--gold-column", metavar="COLUMN", help="The column with gold, where the format names none."),
 )
 _FREE_TEXT = _option(
@@ -164,12 +177,6 @@ _READING = (
         multiple=True,
         help="A column that holds the votes of one annotator or judge, or a pattern such as 'score_*'. Repeatable. "
         "Found if not given.",
-    ),
-    _option(
-        "--worker-from",
-        metavar="file|folder",
-        help="One file per person: who voted is the name of the file, or of the folder it is in.",
-        shell_complete=one_of("file", "folder"),
     ),
     _option(
         "--format",

@@ -7,6 +7,7 @@ values. So an option is declared once, whichever verbs have it.
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
@@ -21,6 +22,10 @@ PATH = click.Path(path_type=Path)
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
+
+
+# What another verb has under the same name, but means for itself.
+_OF_ONE_VERB = {"out", "plan", "review_out", "find", "as_json", "quiet", "verbose", "budget", "help"}
 
 
 class Argument(click.Argument):
@@ -156,3 +161,39 @@ def _names(_context: click.Context, option: click.Parameter, text: str | None) -
 
 
 names_option = partial(click.option, metavar="A,B", callback=_names)
+
+
+def repeated_for(*verb: str) -> str:
+    """What was given on this command line that another verb takes too, to repeat in a hint; outputs are left out."""
+    context = click.get_current_context()
+    other: click.Command = context.find_root().command
+    for name in verb:
+        assert isinstance(other, click.Group)
+        found = other.get_command(context, name)
+        assert found is not None
+        other = found
+    known = {one.name for one in other.params} - _OF_ONE_VERB
+    words: list[str] = []
+    for option in context.command.params:
+        name = str(option.name)
+        if name in known and _was_given(context, name):
+            words += _as_words(option, context.params[name])
+    return shlex.join(words)
+
+
+def _was_given(context: click.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _as_words(option: click.Parameter, value: Any) -> list[str]:
+    """An option and its value as they are typed."""
+    if isinstance(option, click.Argument):
+        return [str(one) for one in value] if option.nargs != 1 else [str(value)]
+    assert isinstance(option, click.Option)
+    if option.is_flag:
+        return [option.opts[0] if value else option.secondary_opts[0]]
+    if isinstance(value, dict):  # --columns
+        return [option.opts[0], ",".join(f"{role}={name}" for role, name in value.items())]
+    several = value if option.multiple else [value]
+    return [word for one in several for word in (option.opts[0], str(one))]

@@ -151,6 +151,11 @@ def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = 
         )
     if options.ground_truth and reader.name != "label-studio":
         raise ParameterError(f"an export of {reader.title} marks no annotation as ground truth")
+    if options.annotator_columns and reader.name != "inspect-ai":
+        raise ParameterError(
+            f"{how('annotator_columns', '--annotator-column')} is for tables with one column per annotator, and this "
+            f"is an export of {reader.title}"
+        )
     if options.worker_from and not reader.has_person_files:
         raise ParameterError(
             f"{how('worker_from', '--worker-from')} is for tables, one file per person; an export of {reader.title} "

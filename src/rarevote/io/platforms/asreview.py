@@ -16,6 +16,7 @@ from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.table_records import PlatformTable, open_table, text_in
 from rarevote.io.read.columns import may_be
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.persons import person_of_part
 
 _LABEL = "asreview_label"
 _GROUP = "asreview_group_id"
@@ -30,7 +31,8 @@ def recognises(beginning: Beginning) -> bool:
 def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the labels of all files."""
     collector = Collector(str(files.path), options)
-    tables = [(open_table(part), part.stem) for part in files.parts]
+    named_by = options.worker_from
+    tables = [(open_table(part), named_by and person_of_part(part, named_by)) for part in files.parts]
     for table, _ in tables:
         table.need("the label", _LABEL, advice="Give exports of ASReview only")
     tasks = {_task_column(table) for table, _ in tables}
@@ -38,8 +40,8 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         raise InputError(
             f"{files.path}: the files name their records by different columns ({', '.join(sorted(tasks))})"
         )
-    for table, stem in tables:
-        _read_rows(table, tasks.copy().pop(), stem if options.worker_from else None, collector)
+    for table, person in tables:
+        _read_rows(table, next(iter(tasks)), person, collector)
     one_each = how('worker_from="file"', "--worker-from file")
     return collector.finish(
         "asreview",

@@ -9,6 +9,7 @@ values is several questions. Of the archive only the summaries are read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +21,14 @@ from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
 from rarevote.io.platforms.json_stream import walk_json
 from rarevote.io.platforms.table_records import json_in_cell, open_table
+from rarevote.io.read.columns import match_columns, name_annotators
 from rarevote.io.read.options import ReadOptions
 
 _VALUE = "value"  # the question where a score is one value
 _SCORE = "score_"
 _TABLE = frozenset({"sample_id", "eval_id", "epoch", "id"})
 _SUMMARIES = "summaries"
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 _FOLDERS = ("_journal/summaries/", "samples/")  # of an archive that was cut off, and of old ones
 
 
@@ -57,6 +60,10 @@ def recognises(beginning: Beginning) -> bool:
 def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the scores of all samples."""
     samples = list(_samples(files))
+    scorers = list(dict.fromkeys(name for sample in samples for name in sample.scores))
+    if wanted := [name.removeprefix(_SCORE) for name in options.annotator_columns]:
+        scorers = match_columns(wanted, scorers, str(files.path))
+    kinds = _Kinds()
     # The shortest name that no two runs share.
     level = next((n for n in range(2) if len({one.names[n] for one in samples}) == len(samples)), 2)
     collector = Collector(str(files.path), options)
@@ -65,15 +72,42 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         find = collector.finder(sample.record, sample.record.get("metadata"))
         collector.item(task, find)
         collector.named_columns(task, find, sample.where)
-        for scorer, value in sample.scores.items():
-            _read_score(scorer, value, task, sample.where, collector, find)
+        for scorer in scorers:
+            if scorer in sample.scores:
+                _read_score(scorer, sample.scores[scorer], task, sample.where, collector, find, kinds)
     if level:
         named = "id:epoch" if level == 1 else "the uuid of the sample"
         collector.notes.append(f"the samples were run several times: a task is {named}")
-    return collector.finish("inspect-ai", files.path, no_question="no sample has a score: was it scored?")
+    export = collector.finish("inspect-ai", files.path, no_question="no sample has a score: was it scored?")
+    kinds.check(export)
+    return export
 
 
-def _read_score(scorer: str, value: Any, task: str, where: str, collector: Collector, find: Any) -> None:
+class _Kinds:
+    """The kinds of values that scorers give to the question that is read: letters, numbers, truth values."""
+
+    def __init__(self) -> None:
+        self._scorers: dict[str, dict[str, None]] = {}
+
+    def add(self, scorer: str, value: Any) -> None:
+        kind = "numbers" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
+        self._scorers.setdefault(kind, {})[scorer] = None
+
+    def check(self, export: Export) -> None:
+        """Refuse scores that cannot be compared.
+
+        Raises:
+            InputError: scorers give values of different kinds.
+        """
+        if len(self._scorers) > 1:
+            proposed = " or ".join(name_annotators(list(names)) for names in self._scorers.values())
+            raise InputError(
+                f"{export.path}: the scorers of {export.question!r} give values of different kinds, which are not the "
+                f"same classes. Say which to compare: {proposed}"
+            )
+
+
+def _read_score(scorer: str, value: Any, task: str, where: str, collector: Collector, find: Any, kinds: _Kinds) -> None:
     collector.judges.add(scorer)
     collector.answering(task, scorer)
     # Scorers that grade in several respects answer several questions.
@@ -81,6 +115,8 @@ def _read_score(scorer: str, value: Any, task: str, where: str, collector: Colle
         collector.note(str(question), given)
         if collector.takes(str(question)):
             choices = [] if given is None else base.choices_in_value(given, f"{where}: {scorer}")
+            if choices:
+                kinds.add(scorer, given)
             collector.vote(task, scorer, choices, where, find)
 
 
@@ -138,9 +174,16 @@ def _rows(part: Part) -> Iterator[_Sample]:
     for name in sorted(_TABLE):
         table.need("of a table of samples", name)
     for where, row in table.rows():
-        cells = {name.removeprefix(_SCORE): json_in_cell(row[name]) for name in columns}
-        given = {name: cell if cell != "" else None for name, cell in cells.items()}
-        yield _named(where, row, given, row["sample_id"])
+        scores = {name.removeprefix(_SCORE): _value_in(row[name]) for name in columns}
+        yield _named(where, row, scores, row["sample_id"])
+
+
+def _value_in(cell: str) -> Any:
+    """The value that a log has for what a table says."""
+    text = cell.strip()
+    if text in ("", "True", "False"):
+        return text == "True" if text else None
+    return float(text) if _NUMBER.fullmatch(text) else json_in_cell(text)
 
 
 def _named(where: str, record: Mapping[str, Any], scores: dict[str, Any], uuid: Any) -> _Sample:

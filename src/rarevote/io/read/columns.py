@@ -177,3 +177,9 @@ def name_columns(pairs: Mapping[str, str]) -> str:
     """What to type to say which column is which."""
     flag = shlex.quote(",".join(f"{role}={name}" for role, name in pairs.items()))
     return how(f"columns={dict(pairs)}", f"--columns {flag}")
+
+
+def name_annotators(names: Sequence[str]) -> str:
+    """What to type to say which columns hold votes."""
+    flags = " ".join(f"--annotator-column {shlex.quote(name)}" for name in names)
+    return how(f"annotator_columns={list(names)}", flags)

@@ -53,6 +53,7 @@ class Crowd:
             ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
             See :attr:`by_label`.
         choice: the label, where the crowd is that of one of several.
+        arguments: how a command names the votes, with the options that they were read with; for hints.
     """
 
     annotations: Annotations
@@ -67,6 +68,7 @@ class Crowd:
     files: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     choice: str | None = None
+    arguments: str = "LABELS"
 
     @property
     def n_unvoted(self) -> int:
@@ -396,7 +398,7 @@ def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -
     if options.worker_from and (files := _person_files(paths, options)) is not None:
         return files
     path = Path(paths[0])
-    plain = options.given("columns", "wide", "annotator_columns", "file_format", "sheet", "has_header")
+    plain = options.given("columns", "wide", "file_format", "sheet", "has_header")
     named = options.platform and paths[0]
     if found is not None and options.platform is None and not _may_be_export(found):
         return None
@@ -418,7 +420,7 @@ def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
     """The export that several files are together, of which each is one person's."""
     from rarevote.io.platforms import PLATFORMS, recognise
     from rarevote.io.platforms.containers import open_export
-    from rarevote.io.read.persons import check_persons, person_of
+    from rarevote.io.read.persons import check_persons, person_of_part
     from rarevote.io.read.sources import found_paths
 
     if options.given("columns", "file_format", "sheet", "has_header", "annotator_columns", "wide"):
@@ -432,9 +434,8 @@ def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
     if kind is None or others or not PLATFORMS[kind].has_person_files:
         return None
     parts = [part for files in found for part in files.parts]
-    if options.worker_from == "folder":
-        parts = [replace(part, stem=person_of(part.title, "folder")) for part in parts]
-    check_persons({part.title: part.stem for part in parts}, options.worker_from or "file")
+    named_by = options.worker_from or "file"
+    check_persons({part.title: person_of_part(part, named_by) for part in parts}, named_by)
     return replace(found[0], parts=tuple(parts))
 
 

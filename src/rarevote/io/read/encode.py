@@ -370,7 +370,8 @@ def from_json_text(names: Sequence[str], what: str) -> list[Any]:
         if isinstance(value, (list, dict)):
             kind = "a list" if isinstance(value, list) else "an object"
             shown = json.dumps(value, ensure_ascii=False)[:60]
-            several = f"{_SEVERAL}{how('multilabel=True', '--multilabel')}" if what == "label" else ""
+            is_choices = what == "label" and isinstance(value, list)
+            several = f"{_SEVERAL}{how('multilabel=True', '--multilabel')}" if is_choices else ""
             raise InputError(f"the {what} {shown} is {kind}, not a name or a number{several}")
     return list(values)
 

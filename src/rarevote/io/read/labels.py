@@ -8,6 +8,7 @@ crowd of its own, whose tasks are the items.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,12 @@ def by_label(crowd: Crowd) -> dict[str, Crowd]:
             crowd, name, items, with_items(_votes_on(votes, voted, items), items[unvoted].tolist()), own
         )
     return parts
+
+
+def _arguments(crowd: Crowd, label: str) -> str:
+    """How a command names the votes of one label."""
+    several = "" if "--multilabel" in crowd.arguments.split() else " --multilabel"
+    return f"{crowd.arguments}{several} --choice {shlex.quote(label)}"
 
 
 def one_label(crowd: Crowd, wanted: Any) -> Crowd:
@@ -185,4 +192,5 @@ def _part(crowd: Crowd, label: str, items: NDArray[Any], votes: Annotations, tas
         notes=unvoted_note(votes.n_tasks, len(votes.unanswered)),
         choices=(),
         choice=label,
+        arguments=_arguments(crowd, label),
     )

@@ -86,6 +86,7 @@ def find_form(
     chosen = dict(columns or {})
     others = [name for name in found if name not in {*chosen.values(), *taken}]
     ids = {role: ALIASES[role] for role in ("task", "worker")}
+    wide = f". One column per annotator? {how('wide=True', '--wide')}"
     if options.choice_columns:
         roles = find_columns(_without(found, taken), _only(chosen, ids), aliases=ids, where=where)
         return TickTable(
@@ -96,9 +97,11 @@ def find_form(
     if named is not None and ("choice" in chosen or "label" in chosen or labels):
         aliases = {**ALIASES, "choice": _CHOICE}
         given = {**chosen, "choice": named}
+        if {"task", "item"} <= set(others):
+            given["task"] = "item"  # what convert writes: its task is the item with the choice
         return TickTable("rows", find_columns(_without(found, taken), given, aliases=aliases, where=where))
     if "label" in chosen or labels or named is not None:
-        return TickTable("cells", find_columns(_without(found, taken), chosen, where=where))
+        return TickTable("cells", find_columns(_without(found, taken), chosen, where=where, otherwise=wide))
     few = values()
     ticks = [
         name
@@ -110,7 +113,7 @@ def find_form(
         ticked = how("choice_columns=[...]", "--choice-column NAME")
         raise ColumnsError(
             f"{where}: which column holds the choices? Name the one with lists ({cells}), or one 0/1 column per choice "
-            f"({ticked}); there is {', '.join(map(shown, found[:20]))}"
+            f"({ticked}); there is {', '.join(map(shown, found[:20]))}{wide}"
         )
     return TickTable(
         "columns", find_columns(_without(found, [*taken, *ticks]), chosen, aliases=ids, where=where), ticks

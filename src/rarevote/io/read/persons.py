@@ -13,6 +13,7 @@ from rarevote.io.read.detect import name_without_endings
 from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
+    from rarevote.io.platforms.export_files import Part
     from rarevote.io.read.sources import FileTable
 
 PERSON = "(whose file it is)"  # the column; longer than a name could be by chance
@@ -26,6 +27,11 @@ def person_of(path: str | Path, named_by: Literal["file", "folder"]) -> str:
     """
     path = Path(path)
     return name_without_endings(path) if named_by == "file" else path.absolute().parent.name
+
+
+def person_of_part(part: Part, named_by: Literal["file", "folder"]) -> str:
+    """Who a file of an export is of; it may be a member of a zip."""
+    return part.stem if named_by == "file" else person_of(part.title, named_by)
 
 
 def with_person(table: FileTable, named_by: Literal["file", "folder"]) -> FileTable:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, ParameterError, how
 from rarevote.io.duck import identifier
-from rarevote.io.read.columns import match_columns, may_be, plain_name
+from rarevote.io.read.columns import match_columns, may_be, name_annotators, plain_name
 from rarevote.io.read.encode import Choice, not_blank
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.sources import FileTable, asking
@@ -176,12 +176,6 @@ def _refuse_groups(title: str, groups: Sequence[_Group]) -> None:
         f"{listed(group.annotators)} ({name_annotators(group.annotators)})" for group in groups[: _MIN_ANNOTATORS + 1]
     )
     raise ColumnsError(f"{title}: which columns hold the votes? Say which: {shown}")
-
-
-def name_annotators(names: Sequence[str]) -> str:
-    """What to type to say which columns hold votes."""
-    flags = " ".join(f"--annotator-column {shlex.quote(name)}" for name in names)
-    return how(f"annotator_columns={list(names)}", flags)
 
 
 def wide_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> WideTable:

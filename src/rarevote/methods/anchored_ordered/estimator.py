@@ -208,13 +208,25 @@ class AnchoredOrdered(Anchored):
         """The nearness."""
         return {"nearness": self.nearness_}
 
+    def relative_leans(self) -> FloatArray | None:
+        """Each worker's lean beyond the crowd's median, in grades: a crowd may lean as a whole, which is no news."""
+        lean, _ = self._leans()
+        return np.asarray(lean - np.median(lean)) if len(lean) else None
+
     @fitted_result
     def leans_(self) -> Any:
         """By worker: ``lean``, grades above (or below) the true one on average, and ``exactness``, P(the true grade).
 
         Both are means over the grades by their prior, inside the scale.
         """
+        lean, exactness = self._leans()
         crowd, source = self.annotations_, self._fitted.source
+        names = {"worker": crowd.workers[: len(lean)]}
+        return source.deliver(Table(names, {"lean": lean, "exactness": exactness}, dtypes=source.dtypes))
+
+    def _leans(self) -> tuple[FloatArray, FloatArray]:
+        """Lean and exactness of every worker, (m) each; empty where nothing was fitted."""
+        crowd = self.annotations_
         lean = exactness = np.empty(0)
         if self._result.parameters:
             x = self.grades.positions(crowd.classes)
@@ -225,5 +237,4 @@ class AnchoredOrdered(Anchored):
             place, own = x[inside], np.arange(len(inside))
             lean = (((chances * place[:, None]).sum(axis=1) - place) * prior).sum(axis=1)
             exactness = (chances[:, own, own] * prior).sum(axis=1)
-        names = {"worker": crowd.workers[: len(lean)]}
-        return source.deliver(Table(names, {"lean": lean, "exactness": exactness}, dtypes=source.dtypes))
+        return lean, exactness

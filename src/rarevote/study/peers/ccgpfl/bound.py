@@ -81,19 +81,14 @@ def processes(parameters: GPParameters, x: Array) -> tuple[Array, Array]:
     return mean.T, jnp.maximum(variance, 1e-12).T
 
 
-def margins(parameters: GPParameters, x: Array, n_classes: int) -> tuple[Array, Array]:
-    """Means and standard deviations of the functions of the classes, (N, K) each."""
-    mean, variance = processes(parameters, x)
+def class_margins(parameters: GPParameters, moments: tuple[Array, Array], n_classes: int) -> tuple[Array, Array]:
+    """Means and standard deviations of the functions of the classes, (N, K) each, from those of the processes."""
     mixing = parameters.mixing[:, :n_classes]
-    return mean @ mixing, jnp.sqrt(variance @ mixing**2)
+    return moments[0] @ mixing, jnp.sqrt(moments[1] @ mixing**2)
 
 
-def reliability(parameters: GPParameters, x: Array, votes: CastVotes, n_classes: int) -> Array:
-    """``E[lambda_r(x_n)]`` of each vote, (V)."""
-    return _reliability(parameters, processes(parameters, x), votes, n_classes)
-
-
-def _reliability(parameters: GPParameters, moments: tuple[Array, Array], votes: CastVotes, n_classes: int) -> Array:
+def reliability(parameters: GPParameters, moments: tuple[Array, Array], votes: CastVotes, n_classes: int) -> Array:
+    """``E[lambda_r(x_n)]`` of each vote, (V), from the moments of the processes."""
     mixing = parameters.mixing[:, n_classes:].T[votes.worker]  # (V, Q)
     mean, variance = (moment[votes.item] for moment in moments)
     centre, sd = (mean * mixing).sum(1), jnp.sqrt((variance * mixing**2).sum(1) + 1e-12)
@@ -120,10 +115,9 @@ def bound(parameters: GPParameters, x: Array, votes: CastVotes, noise: Array, ga
     """
     n_classes = noise.shape[2]
     moments = processes(parameters, x)
-    mixing = parameters.mixing[:, :n_classes]
-    mean, sd = moments[0] @ mixing, jnp.sqrt(moments[1] @ mixing**2)
+    mean, sd = class_margins(parameters, moments, n_classes)
     log_zeta = jnp.minimum(jax.nn.log_softmax(mean + sd * noise, axis=2), -_LEAST)
     fit = (jnp.exp(gamma * jnp.log(-jnp.expm1(log_zeta))) * log_zeta).mean(0)  # (N, K)
-    trust = _reliability(parameters, moments, votes, n_classes)
+    trust = reliability(parameters, moments, votes, n_classes)
     of_votes = trust * fit[votes.item, votes.label] - (1.0 - trust) * np.log(n_classes)
     return of_votes.sum() - divergence(parameters)

@@ -12,7 +12,15 @@ import numpy as np
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError
 from rarevote.features.ridge import softmax
-from rarevote.study.peers.ccgpfl.bound import Array, CastVotes, GPParameters, bound, margins, reliability
+from rarevote.study.peers.ccgpfl.bound import (
+    Array,
+    CastVotes,
+    GPParameters,
+    bound,
+    class_margins,
+    processes,
+    reliability,
+)
 
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
 _DRAWS = 2000  # of zeta, for a prediction
@@ -166,14 +174,14 @@ class CCGPFLFit:
 
     def predict(self, features: FloatArray) -> FloatArray:
         """``E[zeta]`` of any items from their features alone, (N, K): the votes on an item have no part in it."""
-        centre, sd = map(np.asarray, margins(self.parameters, self._inputs(features), self.n_classes))
+        centre, sd = map(np.asarray, class_margins(self.parameters, self._moments(features), self.n_classes))
         rng = np.random.default_rng(self.seed)
         draws = (softmax(centre + sd * rng.standard_normal(self.n_classes)) for _ in range(_DRAWS))
         return np.asarray(sum(draws) / _DRAWS)
 
     def reliability(self, features: FloatArray, votes: tuple[IntArray, IntArray, IntArray]) -> FloatArray:
         """``E[lambda]`` of each vote, (V)."""
-        return np.asarray(reliability(self.parameters, self._inputs(features), CastVotes(*votes), self.n_classes))
+        return np.asarray(reliability(self.parameters, self._moments(features), CastVotes(*votes), self.n_classes))
 
     def predict_with_votes(self, features: FloatArray, votes: tuple[IntArray, IntArray, IntArray]) -> FloatArray:
         """Our variant: the votes on the item put back by Bayes' rule, (N, K).
@@ -189,8 +197,8 @@ class CCGPFLFit:
         np.add.at(scores, (item, label), np.log(trust + at_random) - np.log(at_random))
         return np.asarray(softmax(scores))
 
-    def _inputs(self, features: FloatArray) -> Array:
-        return jnp.asarray(self.axes.project(features))
+    def _moments(self, features: FloatArray) -> tuple[Array, Array]:
+        return processes(self.parameters, jnp.asarray(self.axes.project(features)))
 
 
 def _step(
