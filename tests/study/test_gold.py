@@ -16,6 +16,7 @@ from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 from rarevote.study import gold
 from rarevote.study.datasets import find_dataset
 from rarevote.study.gold import CONTENDERS, GoldRow, GoldStudy, GoldTrial
+from tests.study import small_data
 
 N_TASKS = 240
 
@@ -159,3 +160,10 @@ def test_the_study_writes_everything(data: Path, tmp_path: Path) -> None:
     assert few.findings == []
     with pytest.raises(ParameterError, match="compares majority-vote"):
         GoldStudy(chosen, data=data, methods=["glad"])
+
+
+def test_a_folder_without_the_papers_datasets_gives_its_own(tmp_path: Path) -> None:
+    small_data.write_dataset(tmp_path, "mine", n_tasks=300)
+    small_data.write_dataset(tmp_path, "too-small", n_tasks=50)
+    assert [one.slug for one in gold.choose_datasets(tmp_path)] == ["mine"]
+    assert [one.slug for one in gold.choose_datasets(tmp_path, ["too-small"])] == ["too-small"]

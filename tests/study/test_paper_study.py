@@ -364,3 +364,51 @@ def test_real_data(shared_folder: Path, tmp_path: Path) -> None:
         exact[first["method"]] = exact.get(first["method"], 0) + near
     assert exact["majority-vote"] == 31
     assert exact["cc-rasch"] >= 21
+
+
+def test_any_folder_of_datasets(tmp_path: Path) -> None:
+    """Folders that the registry does not name are run under their names, and compared among themselves."""
+    for seed, slug in enumerate(("north", "south", "west")):
+        write_dataset(tmp_path / "data", slug, n_classes=3 if slug == "west" else 2, seed=seed)
+    write_rows(tmp_path / "data" / "index.csv", ("slug", "source_group"), [("north", "shores"), ("south", "shores")])
+    study = study_of(tmp_path / "data", tmp_path / "out")
+    assert [(one.slug, one.n_classes, one.source_group) for one in study.sets] == [
+        ("north", 2, "shores"), ("south", 2, "shores"), ("west", 3, "west"),
+    ]  # fmt: skip
+    assert not study.absent
+    assert not study.means()  # the paper has no figures of these
+    rows = {(row["dataset"], row["method"]): row for row in read_rows(tmp_path / "out" / "results.csv")}
+    assert len(rows) == 3 * len(METHODS)
+    truth = [row["label"] for row in read_rows(tmp_path / "data" / "north" / "truth.csv")]
+    sizes = [truth.count(name) for name in set(truth)]
+    assert study.sets[0].imbalance == max(sizes) / min(sizes)
+    assert int(rows["north", "cc-rasch"]["minority_items"]) == min(sizes)
+    of_binary = {row["method"]: row for row in read_rows(tmp_path / "out" / "table_binary.csv")}
+    for method in METHODS:
+        mean = sum(float(rows[slug, method]["minority_recall"]) for slug in ("north", "south")) / 2
+        assert float(of_binary[method]["all_recall"]) == pytest.approx(mean)
+    (paired,) = [
+        one for one in study.paired()
+        if (one.method, one.rival, one.sets_of, one.metric) == ("cc-rasch", "majority-vote", "all", "macro_f1")
+    ]  # fmt: skip
+    assert (paired.sets, paired.source_groups) == (3, 2)
+
+
+def test_own_datasets_beside_the_papers_and_by_name(data: Path, tmp_path: Path) -> None:
+    write_dataset(data, "mine", seed=9)
+    assert [one.slug for one in choose_datasets(None, data)][-1] == "mine"
+    assert len(choose_datasets(None, data)) == 34
+    assert [one.slug for one in choose_datasets(["mine", "rte"], data)] == ["rte", "mine"]
+    with pytest.raises(ParameterError, match="did you mean mine"):
+        choose_datasets(["mimne"], data)
+    done = rarevote(
+        "study", "paper", "--data", data, "--datasets", "mine", "--methods", "majority-vote", "--out", tmp_path / "o"
+    )
+    (line,) = [line for line in done.stdout.split("\n") if line.startswith("mine")]
+    (row,) = read_rows(tmp_path / "o" / "results.csv")
+    assert f"{float(row['minority_recall']):.3f}" in line
+    listed = json.loads(rarevote("datasets", "list", "--data", data, "--json").stdout)
+    assert listed[-1]["slug"] == "mine"
+    assert listed[-1]["here"] == str(data / "mine")
+    assert json.loads(rarevote("datasets", "--data", data, "--json").stdout) == listed
+    assert json.loads(rarevote("datasets", "--data", data, "--json", "list").stdout) == listed

@@ -18,6 +18,12 @@ cache_option = file_option(
     "--cache", metavar="FOLDER", help="Where datasets are kept. Default: RAREVOTE_CACHE, or the user's cache."
 )
 
+data_option = file_option(
+    "--data",
+    metavar="FOLDER",
+    help="A folder of datasets to look in first; others than the benchmark's are listed too.",
+)
+
 
 def _dataset_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
     """Datasets that begin so, for the shell's completion."""
@@ -31,22 +37,36 @@ def _dataset_names(_context: click.Context, _option: click.Parameter, incomplete
     invoke_without_command=True,
     help="Benchmark datasets: list, fetch, import.",
     epilog=examples(
-        "rarevote datasets",
+        "rarevote datasets list",
         "rarevote datasets show trec",
         "rarevote datasets fetch dog rte",
         "rarevote datasets import cifar10h cifar10h-raw.csv",
     ),
 )
-@file_option("--data", metavar="FOLDER", help="A folder of datasets to look in first.")
+@data_option
 @json_option
 @click.pass_context
 def datasets(context: click.Context, data: Path | None, as_json: bool) -> None:
     """List the benchmark datasets, with size, imbalance and how to get each."""
     if context.invoked_subcommand is not None:
         return
-    from rarevote.study.datasets import list_datasets, locate
+    _tell_list(data, as_json)
 
-    found = list_datasets()
+
+@datasets.verb("rarevote datasets list", "rarevote datasets list --data my-crowds --json", name="list")
+@data_option
+@json_option
+@click.pass_context
+def list_all(context: click.Context, data: Path | None, as_json: bool) -> None:
+    """List the datasets, with size, imbalance and how to get each; also without the word list."""
+    before = context.parent.params if context.parent else {}  # options before the word
+    _tell_list(data or before.get("data"), as_json or before.get("as_json", False))
+
+
+def _tell_list(data: Path | None, as_json: bool) -> None:
+    from rarevote.study.datasets import datasets_of_folder, list_datasets, locate
+
+    found = [*list_datasets(), *datasets_of_folder(data)]
     if as_json:
         entries = [
             {**asdict(info), "access": info.access, "here": str(locate(info, data=data) or "")} for info in found

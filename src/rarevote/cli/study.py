@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rarevote.study.cells import StudyProgress
     from rarevote.study.experiment import Experiment
     from rarevote.study.paper import PaperStudy
+    from rarevote.study.results import ResultRow
 
 PEER_PYTHON = "RAREVOTE_PEER_PYTHON"
 
@@ -37,7 +38,8 @@ methods_option = names_option("--methods", help="Methods (see: rarevote methods)
 data_option = file_option(
     "--data",
     metavar="FOLDER",
-    help="Folder of datasets, each with labels.csv and truth.csv. Default: RAREVOTE_DATA, downloads.",
+    help="Folder of datasets, each a folder NAME with labels.csv and truth.csv, the paper's or your own. Default: "
+    "RAREVOTE_DATA, downloads.",
 )
 jobs_option = click.option("--jobs", "n_jobs", type=_AT_LEAST_ONE, help="Processes side by side. Default: all cores.")
 
@@ -77,6 +79,7 @@ def study() -> None:
 @study.verb(
     "rarevote study paper --data datasets --out study",
     "rarevote study paper --methods majority-vote,cc-rasch --datasets rte,cf-star --out study",
+    "rarevote study paper --data my-crowds --methods majority-vote,anchored-rasch --out study",
     after="Stopped half-way? The same command resumes it. Remove study/cells to start from the beginning.",
 )
 @file_option(
@@ -86,7 +89,8 @@ def study() -> None:
 @methods_option
 @names_option(
     "--datasets",
-    help="Datasets (see: rarevote datasets). Default: the paper's.",
+    help="Datasets, by the names of `rarevote datasets` or of folders in --data. Default: the paper's, and others in "
+    "--data; only the latter where it has none of the paper's.",
 )
 @click.option("--seeds", "n_seeds", type=_AT_LEAST_ONE, default=4, help="Seeds for methods that are random.")
 @jobs_option
@@ -146,7 +150,7 @@ def synthetic(trials: Trials, **crowd: Any) -> None:
 @data_option
 @names_option(
     "--datasets",
-    help="Datasets. Default: the 4 largest with Imb < 1.3 and with Imb > 3.",
+    help="Datasets. Default: the 4 largest with Imb < 1.3 and with Imb > 3; all of --data where none is the paper's.",
 )
 @quiet_option
 def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
@@ -310,6 +314,11 @@ def _summary(study: PaperStudy, out: Path, seconds: float) -> dict[str, Any]:
         "not_run": study.not_run,
         "failures": study.failures,
         "notes": study.notes,
+        "own": [
+            {"dataset": one.dataset, "method": one.method, "status": one.status}
+            | {metric: one.figure(metric) for metric in _OWN}
+            for one in _own_results(study)
+        ],
         "means": [asdict(one) for one in study.means()],
     }
 
@@ -329,8 +338,26 @@ def _tell(study: PaperStudy, out: Path, seconds: float) -> None:
             "\nRecall of the rarest class and macro-F1: the paper's own rows, averaged over the same datasets.\n"
             "Balanced accuracy: the paper's summary tables, in which datasets that are absent here are counted."
         )
+    own = _own_results(study)
+    if own:
+        tell(
+            ("\n" if rows else "")
+            + aligned(
+                ["dataset", "method", "recall of the rarest", "bal. accuracy", "macro-F1"],
+                [[one.dataset, one.method, *(share(one.figure(metric)) for metric in _OWN)] for one in own],
+            )
+        )
     done = sum(result.status == "done" for result in study.results.values())
     say(f"\n{done} results in {seconds:.0f} s. Tables: {out / 'results.csv'} and beside it. Page: {out / 'index.html'}")
+
+
+_OWN = ("minority_recall", "balanced_accuracy", "macro_f1")
+
+
+def _own_results(study: PaperStudy) -> list[ResultRow]:
+    """Results on datasets that the paper has not."""
+    own = [one.slug for one in study.sets if not one.paper_name]
+    return [study.results[slug, method] for slug in own for method in study.methods]
 
 
 def _table_of_means(study: PaperStudy) -> list[list[str]]:

@@ -13,6 +13,8 @@ A dataset on disk is a folder of its name with two CSV files of text columns: ``
 3. the public repository it comes from, at a pinned commit and with checksums, for the datasets that have one. This is
    not tried where ``data`` was given.
 
+A folder of ``data`` that is not in the list is a dataset too, under its own name (:func:`datasets_of_folder`).
+
 Two datasets of the paper can only be imported from files that a user has: :func:`import_cifar10h` and
 :func:`import_jigsaw`.
 """
@@ -22,6 +24,8 @@ from __future__ import annotations
 import csv
 import difflib
 import os
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache as cached
@@ -127,8 +131,8 @@ def list_datasets() -> list[DatasetInfo]:
     return list(_registry().values())
 
 
-def find_dataset(name: str) -> DatasetInfo:
-    """The dataset of that name, which may be the paper's.
+def find_dataset(name: str, *, data: str | Path | None = None) -> DatasetInfo:
+    """The dataset of that name, which may be the paper's, or a folder of ``data``.
 
     Case matters only where it tells two apart: the paper has a "Bird" and a "bird".
 
@@ -136,6 +140,9 @@ def find_dataset(name: str) -> DatasetInfo:
         ParameterError: there is none; the message names the nearest.
     """
     known = list_datasets()
+    own = own_names(data)
+    if name in own:
+        return describe_folder(own[name])
     for candidates in (
         [info for info in known if info.slug == name],
         [info for info in known if info.paper_name == name and name],
@@ -144,9 +151,14 @@ def find_dataset(name: str) -> DatasetInfo:
         if len(candidates) == 1:
             return candidates[0]
     names = {text.lower(): info.slug for info in known for text in (info.paper_name, info.slug) if text}
+    names |= {text.lower(): text for text in own}
     near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
     slugs = list(dict.fromkeys(names[text] for text in near))
-    hint = f"did you mean {' or '.join(slugs)}?" if slugs else f"there are {', '.join(info.slug for info in known)}"
+    hint = (
+        f"did you mean {' or '.join(slugs)}?"
+        if slugs
+        else f"there are {', '.join([*own, *(info.slug for info in known)])}"
+    )
     raise ParameterError(f"unknown dataset {name!r}: {hint}")
 
 
@@ -176,8 +188,71 @@ def _source(row: dict[str, str], part: str) -> SourceFile | None:
     return SourceFile(path, int(n_bytes), sha256, tuple(columns.split(","))) if path else None
 
 
-def _info(name: str | DatasetInfo) -> DatasetInfo:
-    return name if isinstance(name, DatasetInfo) else find_dataset(name)
+def _info(name: str | DatasetInfo, data: str | Path | None = None) -> DatasetInfo:
+    return name if isinstance(name, DatasetInfo) else find_dataset(name, data=data)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# datasets of a folder that are not in the registry
+
+
+def own_names(data: str | Path | None = None) -> dict[str, Path]:
+    """The folders with labels.csv and truth.csv in that of ``data`` that the registry does not name, by name."""
+    place = data if data is not None else os.environ.get("RAREVOTE_DATA")
+    folder = Path(place).expanduser() if place else None
+    if folder is None or not folder.is_dir():
+        return {}
+    return {
+        found.name: found for found in sorted(folder.iterdir()) if found.name not in _registry() and _is_complete(found)
+    }
+
+
+def datasets_of_folder(data: str | Path | None = None) -> list[DatasetInfo]:
+    """The datasets of :func:`own_names`, counted."""
+    return [describe_folder(folder) for folder in own_names(data).values()]
+
+
+def describe_folder(folder: Path) -> DatasetInfo:
+    """A dataset that only its files describe; its group is that of index.csv beside it, else its own name.
+
+    Raises:
+        InputError: its files are not as they should be.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whoever loads it hears of them
+        crowd, known = _load(folder)
+    sizes = Counter(known.values())
+    classes = set(crowd.classes.tolist()) | set(sizes)
+    return DatasetInfo(
+        slug=folder.name,
+        paper_name="",
+        n_items=crowd.n_tasks,
+        n_items_truth=len(known),
+        n_workers=crowd.n_workers,
+        n_classes=len(classes),
+        n_annotations=crowd.n_annotations,
+        imbalance=max(sizes.values()) / min(sizes.values()),
+        annotations_per_item=crowd.n_annotations / crowd.n_tasks,
+        source_repository="",
+        licence="",
+        source_group=source_groups(folder.parent / "index.csv").get(folder.name, folder.name),
+        note="",
+        commit="",
+        format="",
+        labels=None,
+        truth=None,
+    )
+
+
+def source_groups(index: Path) -> dict[str, str]:
+    """The group of each dataset, where a folder of datasets has an index."""
+    try:
+        with index.open(newline="", encoding="utf-8") as handle:
+            return {row["slug"]: row["source_group"] for row in csv.DictReader(handle)}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{index}: cannot be read ({error}); it needs the columns slug and source_group") from None
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -229,12 +304,16 @@ def load_annotations(
     progress: ByteProgress | None = None,
 ) -> tuple[Annotations, dict[str, str]]:
     """A dataset as the encoded crowd and a dict from task to true label; see :func:`load_dataset`."""
-    info = _info(name)
+    info = _info(name, data)
     folder = locate(info, data=data, cache=cache)
     if folder is None:
         if data is not None or info.access != "download":
             raise InputError(_how_to_get(info, data))
         folder = fetch(info, cache=cache, progress=progress)
+    return _load(folder)
+
+
+def _load(folder: Path) -> tuple[Annotations, dict[str, str]]:
     labels, truth = (folder / f"{part}.csv" for part in COLUMNS)
     crowd = read_annotations_file(labels, columns={name: name for name in COLUMNS["labels"]})
     known = read_truth_file(truth, columns={name: name for name in COLUMNS["truth"]})
@@ -247,7 +326,7 @@ def locate(name: str | DatasetInfo, *, data: str | Path | None = None, cache: st
     Raises:
         InputError: the data folder does not exist, holds no dataset at all, or lacks a file of this one.
     """
-    info = _info(name)
+    info = _info(name, data)
     named = os.environ.get("RAREVOTE_DATA")
     if data is not None or named:
         folder = Path(data if data is not None else str(named)).expanduser()
@@ -302,7 +381,7 @@ def _in_data_folder(folder: Path, info: DatasetInfo, origin: str) -> Path | None
         if missing:
             raise InputError(f"{found}{origin}: has no {' and no '.join(missing)}; {layout}")
         return found
-    if not any(_is_complete(folder / other.slug) for other in list_datasets()):
+    if not any(_is_complete(other) for other in folder.iterdir()):
         raise InputError(f"{folder}{origin}: holds none of the datasets; {layout} in {found}")
     return None
 

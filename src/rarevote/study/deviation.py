@@ -15,6 +15,7 @@ from rarevote.study.summaries import (
     SUMMARY_TABLES,
     dataset_title,
     members,
+    of_paper,
     printed_results,
     printed_summaries,
     regime_mean,
@@ -86,7 +87,7 @@ def deviations(results: Results, sets: Sequence[DatasetInfo]) -> list[Deviation]
 
 def mean_deviations(results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]) -> list[MeanDeviation]:
     """Every mean of the summary tables, against the paper's rows and against its printed table."""
-    columns = [(table, regime) for table in SUMMARY_TABLES for regime in table.regimes]
+    columns = [(table, regime) for table in SUMMARY_TABLES for regime in table.regimes if of_paper(sets)]
     found = []
     for method in methods:
         for table, regime in columns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from rarevote.errors import InputError
 from rarevote.features.columns import Columns
 from rarevote.features.table import WhichColumns, read_features
 from rarevote.io.read.votes import read_annotations_file, read_truth_file
+from rarevote.study.datasets import source_groups
 
 _LABELS, _TRUTH, _FEATURES = "labels.csv", "truth.csv", ("features.parquet", "features.csv")
 
@@ -118,7 +118,7 @@ def find_feature_sets(data: Path, names: Sequence[str] | None = None) -> list[Fe
     """
     if not data.is_dir():
         raise InputError(f"{data}: not a folder. {_what_is_needed()}")
-    groups = _groups(data / "index.csv")
+    groups = source_groups(data / "index.csv")
     found = {
         folder.name: FeatureSetInfo(folder.name, groups.get(folder.name, folder.name), folder)
         for folder in sorted(data.iterdir())
@@ -135,17 +135,6 @@ def find_feature_sets(data: Path, names: Sequence[str] | None = None) -> list[Fe
 
 def _what_is_needed() -> str:
     return f"Give a folder that has a folder for each dataset, with {_LABELS}, {_TRUTH} and {' or '.join(_FEATURES)}"
-
-
-def _groups(index: Path) -> dict[str, str]:
-    """The group of each dataset, where the folder has an index."""
-    try:
-        with index.open(newline="", encoding="utf-8") as handle:
-            return {row["slug"]: row["source_group"] for row in csv.DictReader(handle)}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{index}: cannot be read ({error}); it needs the columns slug and source_group") from None
 
 
 def load_feature_set(info: FeatureSetInfo) -> FeaturedCrowd:

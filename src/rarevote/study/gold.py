@@ -23,7 +23,14 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import InputError, ParameterError
 from rarevote.scoring.metrics import minority_class, score
-from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
+from rarevote.study.datasets import (
+    DatasetInfo,
+    datasets_of_folder,
+    find_dataset,
+    list_datasets,
+    load_annotations,
+    locate,
+)
 from rarevote.study.experiment import METRICS, Account, Experiment, fit_quietly
 from rarevote.study.figures import Axis, Mark, line_chart, look, marks_with_intervals
 from rarevote.study.measures import MeanInterval, mean_interval
@@ -152,13 +159,15 @@ def _answers(crowd: NumberedCrowd, contender: Contender, gold: NDArray[np.int64]
 def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None) -> list[DatasetInfo]:
     """The datasets to use: those named, or the largest at hand on both sides, one per source.
 
+    A folder that has none of the paper's gives all of its own that are large enough.
+
     Datasets of one source share items or workers and would say the same twice.
 
     Raises:
         InputError: none is at hand, or one that was named is not.
     """
     if names is not None:
-        chosen = [find_dataset(name) for name in names]
+        chosen = [find_dataset(name, data=data) for name in names]
         for info in chosen:
             if locate(info, data=data) is None:
                 raise InputError(f"dataset {info.slug} is not here: give its folder with --data, or fetch it first")
@@ -166,6 +175,9 @@ def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None
     at_hand = [info for info in list_datasets() if (info.n_items_truth or 0) >= MIN_ITEMS]
     at_hand = [info for info in at_hand if info.paper_name and locate(info, data=data) is not None]
     if not at_hand:
+        own = [info for info in datasets_of_folder(data) if (info.n_items_truth or 0) >= MIN_ITEMS]
+        if own:
+            return own
         raise InputError("no benchmark dataset is here: give their folder with --data or RAREVOTE_DATA, or fetch some")
     at_hand.sort(key=lambda info: (-(info.n_items_truth or 0), -(info.n_annotations or 0)))
     chosen = []

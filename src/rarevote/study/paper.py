@@ -19,7 +19,15 @@ from rarevote.study.ablation import (
     choose_ablations,
 )
 from rarevote.study.cells import Outcomes, Problem, Report, Variant, run_cells, unavailable
-from rarevote.study.datasets import HOW_TO_GET, DatasetInfo, find_dataset, list_datasets, load_annotations, locate
+from rarevote.study.datasets import (
+    HOW_TO_GET,
+    DatasetInfo,
+    datasets_of_folder,
+    find_dataset,
+    list_datasets,
+    load_annotations,
+    locate,
+)
 from rarevote.study.deviation import ROW_METRICS, Deviation, MeanDeviation, deviation_texts, deviations, mean_deviations
 from rarevote.study.experiment import make_folder
 from rarevote.study.operating_points import OperatingPoint, operating_points
@@ -138,7 +146,8 @@ def run_paper_study(
         data: folder of datasets; see :mod:`rarevote.study.datasets` for what happens without one.
         cache: where downloaded datasets are kept.
         methods: names of methods; None for those of the paper that exist here.
-        datasets: names of datasets; None for all of the paper's. Those named here must be at hand.
+        datasets: names of datasets; None for all of the paper's and others in the folder ``data`` (for these alone
+            where it has none of the paper's). Those named here must be at hand.
         n_seeds: seeds for methods that are random.
         n_jobs: processes; None for all cores.
         ablation: also run the ablation, for those of its methods that are among ``methods``.
@@ -150,7 +159,7 @@ def run_paper_study(
     """
     if n_seeds < 1:
         raise ParameterError(f"the number of seeds must be at least 1, got {n_seeds}")
-    chosen, sets = choose_methods(methods), choose_datasets(datasets)
+    chosen, sets = choose_methods(methods), choose_datasets(datasets, data)
     make_folder(out)
     problems, absent, notes = load_problems(sets, data, cache, required=datasets is not None)
     reasons = unavailable([study_variant(name) for name in chosen])
@@ -195,12 +204,20 @@ def choose_methods(names: Sequence[str] | None) -> list[str]:
     return [name for name in order if name in (METHODS if names is None else names)]
 
 
-def choose_datasets(names: Sequence[str] | None) -> list[DatasetInfo]:
-    """The datasets of these names in the paper's order; None for all of the paper's."""
-    if names is None:
-        return [one for one in list_datasets() if one.paper_name]
-    slugs = {find_dataset(name).slug for name in names}
-    return [one for one in list_datasets() if one.slug in slugs]
+def choose_datasets(names: Sequence[str] | None, data: str | Path | None = None) -> list[DatasetInfo]:
+    """The datasets of these names, the paper's first and in its order.
+
+    None for all of the paper's and those of the folder ``data`` besides; where it has none of the paper's, for its own
+    alone.
+    """
+    if names is not None:
+        found = {one.slug: one for one in (find_dataset(name, data=data) for name in names)}
+        known = [one.slug for one in list_datasets() if one.slug in found]
+        return [found[slug] for slug in dict.fromkeys((*known, *found))]
+    of_paper, own = [one for one in list_datasets() if one.paper_name], datasets_of_folder(data)
+    if own and all(locate(one, data=data) is None for one in of_paper):
+        return own
+    return of_paper + own
 
 
 def load_problems(

@@ -151,8 +151,13 @@ RANKING_TABLE = SummaryTable(
 
 
 def members(regime: Regime, sets: Sequence[DatasetInfo]) -> list[DatasetInfo]:
-    """The paper's datasets that a regime counts."""
-    return [one for one in sets if one.paper_name and regime.contains(one)]
+    """The datasets that a regime counts: of the paper's, or of all where none is the paper's."""
+    return [one for one in of_paper(sets) or sets if regime.contains(one)]
+
+
+def of_paper(sets: Sequence[DatasetInfo]) -> list[DatasetInfo]:
+    """Those that the paper has."""
+    return [one for one in sets if one.paper_name]
 
 
 def n_at_hand(regime: Regime, sets: Sequence[DatasetInfo], absent: Collection[str]) -> int:
