@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -213,7 +214,11 @@ def test_compare_with_truth(crowd: Path) -> None:
         "compare", crowd / "labels.csv", "--truth", crowd / "truth.csv", "--methods", "majority-vote,cc-rasch"
     )
     assert "against the truth of 300 items" in done.stdout
-    assert "recall 1  precision 1  bal. accuracy  macro-F1  accuracy  log loss  calibration error" in done.stdout
+    for figure in ("recall of 1", "precision of 1", "balanced accuracy", "macro-F1", "accuracy", "log loss"):
+        number = r"\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)"
+        assert re.search(rf"^{figure} +{number} +{number}$", done.stdout, re.MULTILINE), figure
+        signed = number.replace(r"\d\.", r"[+-]\d\.")
+        assert re.search(rf"^{figure} +{signed}$", done.stdout, re.MULTILINE), figure
     found = json.loads(rarevote("compare", crowd / "labels.csv", "--truth", crowd / "truth.csv", "--json", "-q").stdout)
     assert list(found["scores"]) == ["majority-vote", "dawid-skene", "cc-rasch", "anchored-rasch"]
     by_hand = rarevote(
@@ -223,6 +228,32 @@ def test_compare_with_truth(crowd: Path) -> None:
     alone = json.loads(by_hand.stdout)["scores"]
     assert found["scores"]["cc-rasch"]["recall"] == alone["recall"]
     assert found["scores"]["cc-rasch"]["macro_f1"] == alone["macro_f1"]
+    scores = found["scores"]
+    assert scores["majority-vote"]["difference"] is None
+    for name in ("dawid-skene", "cc-rasch"):
+        less = scores[name]["difference"]
+        for figure in ("rare_recall", "balanced_accuracy", "macro_f1", "accuracy", "log_loss"):
+            own = scores[name]["intervals"][figure]
+            assert own["low"] <= own["value"] <= own["high"]
+            assert own["value"] == pytest.approx(scores[name][figure])
+            gap = scores[name][figure] - scores["majority-vote"][figure]
+            assert less[figure]["value"] == pytest.approx(gap)
+        assert set(less["recall"]) == {"0", "1"}
+
+
+def test_compare_shows_every_class_or_says_which_it_leaves_out(tmp_path: Path) -> None:
+    for n_classes, n_shown in ((12, 12), (20, 13)):
+        rows = [f"{task},{worker},c{task % n_classes:02d}" for task in range(4 * n_classes) for worker in "ab"]
+        truth = [f"{task},c{task % n_classes:02d}" for task in range(4 * n_classes)]
+        (tmp_path / "labels.csv").write_text("\n".join(["task,worker,label", *rows]))
+        (tmp_path / "truth.csv").write_text("\n".join(["task,label", *truth]))
+        done = rarevote(
+            "compare", tmp_path / "labels.csv", "--truth", tmp_path / "truth.csv", "--methods", "majority-vote"
+        )
+        shown = re.findall(r"^c\d\d", done.stdout, re.MULTILINE)
+        assert len(shown) == 2 * n_shown  # recall, and share of items
+        left = re.findall(r"^\.\.\. (\d+) more classes .*--json has all", done.stdout, re.MULTILINE)
+        assert left == ([str(n_classes - n_shown)] * 2 if n_shown < n_classes else [])
 
 
 def test_compare_without_truth(crowd: Path, tmp_path: Path) -> None:

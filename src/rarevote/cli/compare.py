@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from rarevote.cli.options.output import check_result_file, json_option, quiet_op
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, names_option, verb
 from rarevote.cli.progress import fitting
-from rarevote.cli.show import aligned, say, share, tell, warn
+from rarevote.cli.show import aligned, say, share, tell, told_classes, warn
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 from rarevote.methods.registry import find_method
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 DEFAULT_METHODS = ("majority-vote", "dawid-skene", "cc-rasch", "anchored-rasch")
 _SHOWN_ITEMS = 5
-_SHOWN_CLASSES = 8
 
 
 @verb(
@@ -64,7 +64,7 @@ def compare(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
+    """Methods side by side: scores with 95% intervals with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
     from rarevote.io.write.columns import write_columns
 
@@ -90,13 +90,8 @@ def compare(
             warn(f"left out: {reason}")
         records[label] = _summary(part, found, rare_of[label])
         if known is not None and (known[label] or not label):
-            records[label]["scores"] = {
-                name: {
-                    **one.figures(rare_of[label]), "log_loss": one.log_loss,
-                    "calibration_error": one.calibration_error,
-                }
-                for name, one in found.score(known[label], taught or {}).items()
-            }  # fmt: skip
+            records[label]["truth"] = found.class_sizes(known[label], taught or {})
+            records[label]["scores"] = _scores(found, known[label], taught or {}, rare_of[label])
         tables[label] = _rows(part, found)
     if out is not None:
         write_columns(below_each_other(tables), out, spreadsheet_safe=spreadsheet_safe)
@@ -109,7 +104,7 @@ def compare(
         _tell(summary)
     if out is not None:
         n_different = sum(one["n_different"] for one in records.values())
-        say(f"wrote {out}: {n_different:,} items on which the methods differ")
+        say(f"wrote {out}: {counted(n_different, 'item')} on which the methods differ")
 
 
 def _rare_class(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
@@ -139,6 +134,19 @@ def _by_label(crowd: Crowd, given: str | None, of_one: Callable[[str], Any]) -> 
 
 # --------------------------------------------------------------------------------------------------------------------
 # figures
+
+
+def _scores(found: Comparison, known: dict[Any, Any], gold: dict[Any, Any], rare: str) -> dict[str, dict[str, Any]]:
+    """Figures of every method against the truth, their intervals, and those of the differences to the first."""
+    intervals = found.intervals(known, gold)
+    return {
+        name: {
+            **one.figures(rare), "log_loss": one.log_loss, "calibration_error": one.calibration_error,
+            "intervals": intervals[name].own.figures(rare),
+            "difference": None if (less := intervals[name].difference) is None else less.figures(rare),
+        }
+        for name, one in found.score(known, gold).items()
+    }  # fmt: skip
 
 
 def _summary(crowd: Crowd, found: Comparison, rare: str) -> dict[str, Any]:
@@ -196,56 +204,70 @@ def _rows(crowd: Crowd, found: Comparison) -> dict[str, Any]:
 
 
 def _tell(summary: dict[str, Any]) -> None:
-    rare = summary["rare_class"]
+    rare, methods = summary["rare_class"], summary["methods"]
     if "scores" in summary:
         _tell_scores(summary, rare)
-    classes = _rare_first(summary["methods"][next(iter(summary["methods"]))]["share_of_tasks"], rare)
-    tell(f"share of the {summary['n_tasks']:,} items that each method gives to a class")
-    header = ["method", *(f"{name} (rare)" if name == rare else name for name in classes), "iterations", "seconds"]
-    rows = [
-        [
-            name + ("" if entry["converged"] else " (not converged)"),
-            *(share(entry["share_of_tasks"][one]) for one in classes),
-            str(entry["n_iter"]),
-            f"{entry['seconds']:.2f}",
-        ]
-        for name, entry in summary["methods"].items()
-    ]
-    tell(aligned(header, rows))
+    tell(f"share of the {counted(summary['n_tasks'], 'item')} that each method gives to a class")
+    shares = {name: entry["share_of_tasks"] for name, entry in methods.items()}
+    told, left_out = told_classes(next(iter(shares.values())), rare)
+    rows = [[_class_title(one, rare), *(share(of_method[one]) for of_method in shares.values())] for one in told]
+    rows.append(["iterations", *(str(entry["n_iter"]) for entry in methods.values())])
+    rows.append(["seconds", *(f"{entry['seconds']:.2f}" for entry in methods.values())])
+    titles = [name + ("" if entry["converged"] else " (not converged)") for name, entry in methods.items()]
+    tell(aligned(["class", *titles], rows))
+    if left_out:
+        tell(left_out)
     if summary["agreement"]:
         _tell_agreement(summary)
 
 
+def _class_title(name: str, rare: str) -> str:
+    return f"{name} (rare)" if name == rare else name
+
+
 def _tell_scores(summary: dict[str, Any], rare: str) -> None:
     scores = summary["scores"]
-    first = next(iter(scores.values()))
-
-    tell(f"against the truth of {first['n_items']:,} items")
-    tell(
-        aligned(
-            [
-                "method", f"recall {rare}", f"precision {rare}", "bal. accuracy", "macro-F1", "accuracy", "log loss",
-                "calibration error",
-            ],
-            [
-                [
-                    name,
-                    share(one["recall"].get(rare)),
-                    share(one["precision"].get(rare)),
-                    *(share(one[key]) for key in ("balanced_accuracy", "macro_f1", "accuracy", "log_loss")),
-                    share(one["calibration_error"]),
-                ]
-                for name, one in scores.items()
-            ],
-        )
-    )  # fmt: skip
+    names, first = list(scores), next(iter(scores.values()))
+    titles = {
+        "rare_recall": f"recall of {rare}",
+        "rare_precision": f"precision of {rare}",
+        "balanced_accuracy": "balanced accuracy",
+        "macro_f1": "macro-F1",
+        "accuracy": "accuracy",
+        "log_loss": "log loss",
+    }
+    tell(f"against the truth of {counted(first['n_items'], 'item')}, with 95% intervals (bootstrap over items)")
+    rows = [[title, *(_interval(scores[name]["intervals"][key]) for name in names)] for key, title in titles.items()]
+    rows.append(["calibration error", *(f"{share(scores[name]['calibration_error'])}" for name in names)])
+    tell(aligned(["figure", *names], rows))
+    if len(names) > 1:
+        tell(f"\ndifference with {names[0]} on the same items, with 95% intervals (--json has those of every class)")
+        rows = [
+            [title, *(_interval(scores[name]["difference"][key], signed=True) for name in names[1:])]
+            for key, title in titles.items()
+        ]
+        tell(aligned(["figure", *names[1:]], rows))
     tell("")
-    classes = _rare_first(first["recall"], rare)
-    if len(classes) > 1:
-        tell("recall of every class")
-        rows = [[name, *(share(one["recall"].get(k)) for k in classes)] for name, one in scores.items()]
-        tell(aligned(["method", *classes], rows))
+    if len(first["recall"]) > 1:
+        told, left_out = told_classes(summary["truth"], rare)
+        tell("recall of every class that occurs in the truth")
+        rows = [
+            [_class_title(k, rare), f"{summary['truth'][k]:,}"]
+            + [_interval(scores[name]["intervals"]["recall"].get(k)) for name in names]
+            for k in told
+        ]
+        tell(aligned(["class", "true items", *names], rows))
+        if left_out:
+            tell(left_out)
         tell("")
+
+
+def _interval(one: dict[str, float] | None, *, signed: bool = False) -> str:
+    """A figure and its interval; a dash for one that there is not."""
+    if one is None:
+        return "-"
+    value, low, high = (f"{number:{'+' if signed else ''}.3f}" for number in one.values())
+    return f"{value} ({low} to {high})"
 
 
 def _tell_agreement(summary: dict[str, Any]) -> None:
@@ -264,7 +286,7 @@ def _tell_agreement(summary: dict[str, Any]) -> None:
             ],
         )
     )
-    tell(f"\nnot all methods agree on {summary['n_different']:,} items")
+    tell(f"\nnot all methods agree on {counted(summary['n_different'], 'item')}")
     for item in summary["different"]:
         votes = ", ".join(f"{name} x{count}" for name, count in item["votes"].items())
         answers = ", ".join(f"{name} {label}" for name, label in item["labels"].items())
@@ -273,8 +295,3 @@ def _tell_agreement(summary: dict[str, Any]) -> None:
     left = summary["n_different"] - len(summary["different"])
     if left > 0:
         tell(f"  ... {left:,} more (--out FILE writes them all)")
-
-
-def _rare_first(classes: Iterable[str], rare: str) -> list[str]:
-    """The classes that fit on a line, the rare one first."""
-    return sorted(classes, key=lambda name: name != rare)[:_SHOWN_CLASSES]

@@ -25,6 +25,7 @@ from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import ResultFile, read_result
+from rarevote.scoring.intervals import N_DRAWS, MethodIntervals, score_intervals
 from rarevote.scoring.metrics import Scores, log_loss, score
 from rarevote.scoring.ranking import calibration_error
 
@@ -101,12 +102,49 @@ class Comparison:
 
         An item without votes has no answer, and is a miss of its class for every method.
         """
+        truth, classes = self._truth(known, gold), self.annotations.classes.tolist()
+        return {name: score_labels(one.p, classes, truth, one.labels) for name, one in self.fits.items()}
+
+    def intervals(
+        self, known: Mapping[Any, Any], gold: Mapping[Any, Any], *, n_draws: int = N_DRAWS
+    ) -> dict[str, MethodIntervals]:
+        """95% intervals of these scores, and of their differences to the first method's.
+
+        They come from a bootstrap over items (:mod:`rarevote.scoring.intervals`).
+
+        Example:
+            >>> from rarevote import compare
+            >>> votes = [(i, w, "yes" if (i + w) % 5 == 0 else "no") for i in range(40) for w in range(3)]
+            >>> found = compare(votes, ["majority-vote", "dawid-skene"])
+            >>> truth = {i: "yes" if i % 5 == 0 else "no" for i in range(40)}
+            >>> found.intervals(truth, {})["majority-vote"].own.overall["accuracy"].value
+            0.8
+        """
+        truth, names = self._truth(known, gold), self.annotations.classes.tolist()
+        classes = [*names, *sort_labels(set(truth.values()).difference(names))]
+        place = numbered(classes)
+        rows = np.fromiter(truth, dtype=np.int64, count=len(truth))
+        codes = np.array([place[label] for label in truth.values()], dtype=np.int64)
+        return score_intervals(
+            {name: _padded(one.p[rows], len(classes)) for name, one in self.fits.items()},
+            {name: one.labels[rows] for name, one in self.fits.items()},
+            codes,
+            classes,
+            n_draws=n_draws,
+        )
+
+    def class_sizes(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, int]:
+        """How many items of each class :meth:`score` counts, by the class's name as text, sorted."""
+        sizes = Counter(self._truth(known, gold).values())
+        return {str(name): sizes[name] for name in sort_labels(sizes)}
+
+    def _truth(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[int, Any]:
+        """True labels of the items to score, by number of the item."""
         position = numbered(population(self.annotations).tolist())
         truth = {position[task]: label for task, label in known.items() if task in position and task not in gold}
         if not truth:
             raise InputError("the truth names none of the tasks that are not gold: check ids")
-        classes = self.annotations.classes.tolist()
-        return {name: score_labels(one.p, classes, truth, one.labels) for name, one in self.fits.items()}
+        return truth
 
 
 def score_labels(p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes) -> Scores:
@@ -143,8 +181,7 @@ def score_probabilities(
     """
     # A class that could not be answered has probability zero; the log loss is bounded all the same.
     foreign = sort_labels(set(truth).difference(classes))
-    padded = np.hstack([probabilities, np.zeros((len(truth), len(foreign)))])
-    padded /= padded.sum(axis=1, keepdims=True)
+    padded = _padded(probabilities, len(classes) + len(foreign))
     place = numbered(classes)
     codes = np.array([place.get(answer, -1) for answer in answers], dtype=np.int64)
     given = np.flatnonzero(codes >= 0)
@@ -152,6 +189,13 @@ def score_probabilities(
     confidence = probabilities[given, codes[given]]
     error = calibration_error(confidence, right) if given.size else float("nan")
     return log_loss(truth, padded, classes=[*classes, *foreign]), error
+
+
+def _padded(probabilities: FloatArray, n_classes: int) -> FloatArray:
+    """Rows that sum to one, with zeros for classes that could not be answered."""
+    strange = np.zeros((len(probabilities), n_classes - probabilities.shape[1]))
+    padded = np.hstack([probabilities, strange])
+    return np.asarray(padded / padded.sum(axis=1, keepdims=True))
 
 
 def agreements(labels: Mapping[str, Codes], n_classes: int) -> list[Agreement]:

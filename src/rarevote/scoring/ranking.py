@@ -146,8 +146,13 @@ def log_loss_of(probabilities: NDArray[np.floating], truth: IntArray) -> float:
     Posteriors of many votes are 0 or 1 in floating point, where the plain mean says more about rounding than about the
     method; a millionth bounds what one such mistake costs.
     """
+    return float(log_losses(probabilities, truth).mean())
+
+
+def log_losses(probabilities: NDArray[np.floating], truth: IntArray) -> FloatArray:
+    """What each item adds to :func:`log_loss_of`, (n)."""
     of_truth = probabilities[np.arange(len(truth)), truth].astype(np.float64)
-    return float(-np.log(np.clip(of_truth, _MIN_PROBABILITY, 1.0)).mean())
+    return np.asarray(-np.log(np.clip(of_truth, _MIN_PROBABILITY, 1.0)))
 
 
 def calibration_error(confidence: FloatArray, right: NDArray[np.bool_]) -> float:
