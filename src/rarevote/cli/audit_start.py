@@ -65,6 +65,6 @@ def audit_of_table(
     name, target = parse_find(find)
     items = read_scored(reading.labels, score, reading.options)
     say(f"{items.crowd.title}: {counted(len(items.scores), 'item')} with the score {score!r}")
-    gold = None if fit_options.gold is None else read_truth(fit_options.gold)
+    gold = None if fit_options.gold is None else read_truth(fit_options.gold, prefer=reading.options.get("columns"))
     audit = audit_of_scores(items, name, target, ascending=ascending, gold=gold, **begin)
     return audit, items.crowd

@@ -155,7 +155,7 @@ class Dask:
             raise ParameterError(f"{errors} samples all votes in one memory, which dask does not: leave it out")
         deciding_by = DecidedBy(rule, own, rare, prevalence, not allow_unvoted, with_posterior, grades)
         _check_method(estimator)
-        truth = None if true_labels is None else read_truth(true_labels)
+        truth = None if true_labels is None else read_truth(true_labels, prefer=columns)
         if truth is not None:
             require_capability(estimator, "gold", how("true_labels", "--gold"))
         if self.n_shards is not None and self.n_shards < 1:

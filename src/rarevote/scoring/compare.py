@@ -249,7 +249,7 @@ def score_result(
         result: a file with columns task and label, and perhaps ``p:<class>``.
         truth: the labels to score against: a file, a mapping, a Series or a frame.
         rare: the class that matters; the least frequent true one if not given.
-        columns: which column of the result is which.
+        columns: which column of the result is which, and of the truth where it has such a column.
 
     Returns:
         The figures; of a result of several labels, those of each label that the truth names, by its name.
@@ -259,7 +259,7 @@ def score_result(
         ParameterError: ``rare`` is not a class.
     """
     found = read_result(result, columns=columns)
-    known = {spelling(task): spelling(label) for task, label in read_truth(truth).items()}
+    known = {spelling(task): spelling(label) for task, label in read_truth(truth, prefer=columns).items()}
     parts = found.by_label
     # What the truth says about no label of the result is counted with the first.
     strange = sum(task not in found.labels for task in known)

@@ -69,7 +69,7 @@ columns_option = _option(
     "--columns",
     metavar="ROLE=NAME,...",
     callback=_columns,
-    help="Which column is which: task=image,worker=rater,label=verdict.",
+    help="Which column is which: task=image,worker=rater,label=verdict. Gold and truth too, where they have it.",
 )
 show_option = _option(
     "--show",

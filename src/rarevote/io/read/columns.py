@@ -125,6 +125,11 @@ def find_columns(
     return {role: chosen[role] for role in aliases}
 
 
+def preferred(columns: Mapping[str, str] | None, found: Sequence[str]) -> dict[str, str]:
+    """What was said about the columns of the votes, as far as a table of gold or truth has such columns."""
+    return {role: name for role, name in (columns or {}).items() if role in TRUTH_ALIASES and name in found}
+
+
 def match_columns(patterns: Sequence[str], found: Sequence[str], where: str) -> list[str]:
     """The columns that are named, each by itself or by a pattern such as ``score_*``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,7 @@ class Crowd:
         notes: what a person should know about how the votes were read.
         export: the export, where the input is one.
         has_header: whether the files begin with the names of their columns.
+        columns: which column of the votes was said to be which.
         source: what the data came as, so that results go back in kind.
         files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
         choices: the labels, where an answer may hold several: then each task is a pair of an item and a label, called
@@ -64,6 +65,7 @@ class Crowd:
     notes: tuple[str, ...] = ()
     export: Export | None = None
     has_header: bool = True
+    columns: Mapping[str, str] = field(default_factory=dict)
     source: Origin = field(default_factory=Origin)
     files: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
@@ -117,6 +119,8 @@ class Crowd:
     def known(self, labels: Any) -> dict[Any, Any]:
         """Gold or truth by task, with ids and labels of the kind that the votes have.
 
+        A column that :attr:`columns` names counts where gold or truth has it too.
+
         A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header
         line, a file of gold or truth needs none either: a task and its label.
 
@@ -124,7 +128,7 @@ class Crowd:
             labels: a file, a mapping, a pandas Series indexed by task, a frame, or a tuple ``(task, label)``.
         """
         try:
-            truth = read_truth(labels)
+            truth = read_truth(labels, prefer=self.columns if self.has_header else None)
         except ColumnsError:
             if self.has_header:
                 raise
@@ -269,6 +273,7 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
         _warn_of_empty_classes(crowd.annotations, options.policies["classes"])
+    crowd = replace(crowd, columns=dict(options.columns or {}))
     return _of_choice(_in_population(crowd, options).with_files(data).with_files(options.items), options)
 
 

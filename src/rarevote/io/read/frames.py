@@ -12,7 +12,14 @@ from rarevote.crowd.encoding import as_list, check_same_index, check_same_length
 from rarevote.crowd.names import name_key
 from rarevote.crowd.population import with_items
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, RarevoteError, shown
-from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names, find_columns, ignored_weights
+from rarevote.io.read.columns import (
+    ALIASES,
+    TRUTH_ALIASES,
+    check_column_names,
+    find_columns,
+    ignored_weights,
+    preferred,
+)
 from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.series import arrow_library, encode_series, encode_values
 from rarevote.io.tables import Kind, Table
@@ -151,13 +158,16 @@ def _titled(name: Any) -> str:
     return f"the column {shown(name)}"
 
 
-def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
+def read_truth(
+    data: Any, *, columns: Mapping[str, str] | None = None, prefer: Mapping[str, str] | None = None
+) -> dict[Any, Any]:
     """Gold or truth as a dict from task to label.
 
     Args:
         data: a mapping from task to label, a pandas Series indexed by task (crowd-kit's form), a frame with a task
             and a label column, a tuple ``(task, label)``, or a path.
         columns: which column is which.
+        prefer: the same of the votes, which counts where gold or truth has such a column.
 
     Raises:
         InputError: a task or a label is missing, a task has two labels, or these are not gold at all.
@@ -165,11 +175,13 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
     if isinstance(data, (str, Path)):
         from rarevote.io.read.votes import read_truth_file
 
-        return read_truth_file(data, columns=columns)
-    return truth_from_pairs(*_truth_pairs(data, columns))
+        return read_truth_file(data, columns=columns, prefer=prefer)
+    return truth_from_pairs(*_truth_pairs(data, columns, prefer))
 
 
-def _truth_pairs(data: Any, columns: Mapping[str, str] | None) -> list[list[Any]]:
+def _truth_pairs(
+    data: Any, columns: Mapping[str, str] | None, prefer: Mapping[str, str] | None = None
+) -> list[list[Any]]:
     """Tasks and labels of gold or truth that is in memory."""
     given: dict[str, Any]
     if isinstance(data, Mapping):
@@ -181,7 +193,8 @@ def _truth_pairs(data: Any, columns: Mapping[str, str] | None) -> list[list[Any]
         given = {"task": data.index, "label": data}
     else:
         frame, _ = as_frame(data, "gold or truth", _TRUTH)
-        chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame", choosable=False)
+        named = preferred(prefer, frame.columns) | dict(columns or {})
+        chosen = find_columns(frame.columns, named, aliases=TRUTH_ALIASES, where="the truth frame", choosable=False)
         given = {role: frame.get_column(name) for role, name in chosen.items()}
     pairs = {role: _values(column, f"the {role} of gold or truth") for role, column in given.items()}
     check_same_length({role: len(column) for role, column in pairs.items()})

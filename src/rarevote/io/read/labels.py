@@ -9,7 +9,7 @@ crowd of its own, whose tasks are the items.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from rarevote.crowd.words import counted
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, shown
 from rarevote.io.platforms.base import NO, YES
 from rarevote.io.read.cells import is_ticked
-from rarevote.io.read.columns import ALIASES, find_columns
+from rarevote.io.read.columns import ALIASES, find_columns, preferred
 from rarevote.io.read.sources import open_sources
 from rarevote.io.read.table import read_table
 
@@ -112,7 +112,7 @@ def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
     except ColumnsError as error:
         if not isinstance(labels, (str, Path)):
             raise
-        sheet = _read_sheet(labels, crowd.choices, error)
+        sheet = _read_sheet(labels, crowd, error)
         return {name: part.known(sheet[name]) if sheet.get(name) else {} for name, part in parts.items()}
     return {
         name: {item: known[pair] for item in part.population.tolist() if (pair := pair_name(item, name)) in known}
@@ -120,14 +120,15 @@ def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
     }
 
 
-def _read_sheet(path: str | Path, choices: Sequence[str], error: ColumnsError) -> dict[str, dict[Any, str]]:
+def _read_sheet(path: str | Path, crowd: Crowd, error: ColumnsError) -> dict[str, dict[Any, str]]:
     """Yes or no by item for each label that has a column."""
     with open_sources(path, wanted=None) as sources:
         first = sources[0]
-        named = [name for name in choices if name in first.columns]
+        named = [name for name in crowd.choices if name in first.columns]
         if not named:
             raise error
-        roles = find_columns(first.columns, aliases={"task": ALIASES["task"]}, where=first.title)
+        task = {role: name for role, name in preferred(crowd.columns, first.columns).items() if role == "task"}
+        roles = find_columns(first.columns, task, aliases={"task": ALIASES["task"]}, where=first.title)
         roles |= {f"choice_{number}": name for number, name in enumerate(named)}
         table = read_table(sources, [roles] * len(sources))
         table.refuse_missing("task", "task")

@@ -9,7 +9,7 @@ from typing import Any
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError, naming
 from rarevote.io.json_text import parse_cell
-from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
+from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, preferred
 from rarevote.io.read.encode import Choice, from_json_text, loaded
 from rarevote.io.read.partitions import say_partitions
 from rarevote.io.read.sources import FileTable, place_of_rows
@@ -97,14 +97,29 @@ def say_filled(sources: Sequence[FileTable], roles: Iterable[Mapping[str, str]])
             return
 
 
-def truth_columns(sources: Sequence[FileTable], columns: Mapping[str, str] | None = None) -> list[dict[str, str]]:
+def truth_columns(
+    sources: Sequence[FileTable],
+    columns: Mapping[str, str] | None = None,
+    prefer: Mapping[str, str] | None = None,
+) -> list[dict[str, str]]:
     """The columns of a task and its label in each of the files.
+
+    Args:
+        sources: the files.
+        columns: which column is which.
+        prefer: the same of the votes, which counts for a file that has such a column.
 
     Raises:
         ColumnsError: one of them has no such column, or several.
     """
     roles = [
-        find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title, choosable=False)
+        find_columns(
+            source.columns,
+            preferred(prefer, source.columns) | dict(columns or {}),
+            aliases=TRUTH_ALIASES,
+            where=source.title,
+            choosable=False,
+        )
         for source in sources
     ]
     say_filled(sources, roles)

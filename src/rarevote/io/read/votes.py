@@ -227,13 +227,20 @@ def _shown_columns(sources: Sequence[FileTable], show: Sequence[str]) -> list[st
 
 
 def read_truth_file(
-    path: Inputs, *, columns: Mapping[str, str] | None = None, has_header: bool = True
+    path: Inputs,
+    *,
+    columns: Mapping[str, str] | None = None,
+    prefer: Mapping[str, str] | None = None,
+    has_header: bool = True,
 ) -> dict[Any, Any]:
-    """Gold or truth from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
+    """Gold or truth from files with a task and a label column; without a header they are called 1, 2, 3 ...
+
+    For ``columns`` and ``prefer`` see :func:`rarevote.io.read.table.truth_columns`.
+    """
     from rarevote.io.read.frames import truth_from_pairs
 
     with open_sources(path, ReadOptions(has_header=has_header), wanted=None) as sources:
-        table = read_table(sources, truth_columns(sources, columns))
+        table = read_table(sources, truth_columns(sources, columns, prefer))
         table.refuse_missing("task or no label", "task", "label")
     with naming(table.title):
         return truth_from_pairs(table.tasks, table.columns["label"])
