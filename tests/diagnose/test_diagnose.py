@@ -61,10 +61,10 @@ def test_votes_agreement_and_exposure_of_workers(found: Diagnosis) -> None:
             assert workers.seen[r, k] == pytest.approx(sum(items.probabilities[i, k] for i, _ in own))
 
 
-def test_profiles_follow_from_the_accuracies(found: Diagnosis) -> None:
+def test_profiles_follow_from_the_intervals_against_chance(found: Diagnosis) -> None:
     workers = found.workers
     for r in range(len(workers.names)):
-        common, rare = workers.accuracy[r, found.common] > 0.5, workers.accuracy[r, found.rare] > 0.5
+        common, rare = (workers.low[r, k] > 1 / found.crowd.n_classes for k in (found.common, found.rare))
         wanted = {
             (True, True): Profile.BOTH,
             (True, False): Profile.MAJORITY_ONLY,

@@ -453,3 +453,21 @@ def test_charts_are_exported_as_svg_and_png(tmp_path: Path) -> None:
     for path in files:
         head = path.read_bytes()[:8]
         assert head[:4] == b"<svg" if path.suffix == ".svg" else head == b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_majority_vote_is_not_compared_with_itself() -> None:
+    rows = [(i, w, f"c{(i * (1 + w)) % 5}") for i in range(30) for w in range(2)]
+    for method, advised in ((MajorityVote(), False), (DawidSkene(), True)):
+        cautions = sentences.cautions(described_fit(method.fit(rows)))
+        (few,) = [said for said in cautions if "votes per item" in said]
+        assert ("Compare with a majority vote" in few) == advised
+
+
+def test_profiles_claim_only_what_the_intervals_support() -> None:
+    """Three votes on a class cannot tell an annotator from chance."""
+    rows = [(i, w, "yes" if i == 0 else "no") for i in range(60) for w in range(3)]
+    table = tables.profile_table(described_fit(DawidSkene().fit(rows)))
+    assert "chance is 1 in 2" in table.caption
+    assert not any("keep" in cell for row in table.rows for cell in row)
+    people = {row[0].partition(":")[0]: row[1] for row in table.rows}
+    assert people["both classes"] == "0"

@@ -93,7 +93,14 @@ def annotators(
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
     from rarevote.crowd.words import short_names
     from rarevote.diagnose.jury import jury_sentences
-    from rarevote.diagnose.workers import PROFILE_WORDS, Profile, lean_words, profile_meanings, told_classes
+    from rarevote.diagnose.workers import (
+        PROFILE_WORDS,
+        Profile,
+        chance_words,
+        lean_words,
+        profile_meanings,
+        told_classes,
+    )
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)
@@ -118,7 +125,8 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
     ]
     tell(aligned(header, rows))
     tell_rest(len(order) - top, has_file=has_file)
-    tell("\nrecognises: share of the class that the person labels so, with its 95% interval; one half is a coin's toss")
+    chance = chance_words(len(names))
+    tell(f"\nrecognises: share of the class that the person labels so, with its 95% interval; {chance}")
     tell()
     meanings = profile_meanings(names[found.rare], names[found.common])
     n_workers = len(workers.names)

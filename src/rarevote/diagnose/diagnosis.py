@@ -83,6 +83,7 @@ class Diagnosis:
         true_trade_offs: the same counted on the truth; empty without it.
         truth: the result against the truth, or None.
         shares_from: how the shares of the classes were obtained, in words.
+        method: name of the method.
         history: the objective of the fit after each iteration.
         n_iter: iterations done.
         converged: whether the stopping rule was met.
@@ -113,6 +114,7 @@ class Diagnosis:
     true_trade_offs: tuple[TradeOff, ...]
     truth: TruthCheck | None
     shares_from: str
+    method: str
     history: tuple[float, ...]
     n_iter: int
     converged: bool
@@ -230,6 +232,7 @@ def diagnose(
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
         truth=check,
         shares_from=probabilities.how,
+        method=estimator.method_name,
         history=tuple(estimator.loss_history_),
         n_iter=estimator.n_iter_,
         converged=estimator.converged_,

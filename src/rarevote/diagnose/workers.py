@@ -40,7 +40,7 @@ _TAILS = (0.025, 0.975)
 
 
 class Profile(IntEnum):
-    """What an annotator recognises more often than not, of the majority and the minority class."""
+    """What an annotator surely recognises more often than chance, of the majority and the minority class."""
 
     NEITHER = 0
     MAJORITY_ONLY = 1
@@ -57,13 +57,18 @@ PROFILE_WORDS: dict[Profile, str] = {
 
 
 def profile_meanings(rare: Any, common: Any) -> dict[Profile, str]:
-    """What each profile means for these two classes."""
+    """What each profile means for these two classes: what the intervals support, and no more."""
     return {
-        Profile.BOTH: "the people to keep",
-        Profile.MAJORITY_ONLY: f"overlook {quoted(str(rare))}",
-        Profile.MINORITY_ONLY: f"take {quoted(str(common))} for {quoted(str(rare))}",
-        Profile.NEITHER: "below one half on either",
+        Profile.BOTH: "surely better than chance on either",
+        Profile.MAJORITY_ONLY: f"on {quoted(str(rare))}, chance is not ruled out",
+        Profile.MINORITY_ONLY: f"on {quoted(str(common))}, chance is not ruled out",
+        Profile.NEITHER: "chance is not ruled out: few votes, or many errors",
     }
+
+
+def chance_words(n_classes: int) -> str:
+    """How often a guess is right."""
+    return f"chance is 1 in {n_classes:,}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,15 +134,18 @@ def describe_workers(crowd: Annotations, labels: IntArray, p: FloatArray, *, rar
         accuracy=accuracy,
         low=low,
         high=high,
-        profile=profiles(accuracy, rare=rare, common=common),
+        profile=profiles(low, rare=rare, common=common),
     )
 
 
-def profiles(accuracy: FloatArray, *, rare: int, common: int) -> IntArray:
-    """The :class:`Profile` of every worker: a class is recognised if that happens more often than not."""
-    return (accuracy[:, common] > 0.5) * int(Profile.MAJORITY_ONLY) + (accuracy[:, rare] > 0.5) * int(
-        Profile.MINORITY_ONLY
-    )
+def profiles(low: FloatArray, *, rare: int, common: int) -> IntArray:
+    """The :class:`Profile` of every worker: a class is recognised if the whole interval is above chance, 1 / K.
+
+    Args:
+        low: lower ends of the intervals, (n_workers, K).
+    """
+    above = low > 1 / low.shape[1]
+    return np.asarray(above[:, common] * int(Profile.MAJORITY_ONLY) + above[:, rare] * int(Profile.MINORITY_ONLY))
 
 
 def logit(shares: FloatArray) -> FloatArray:

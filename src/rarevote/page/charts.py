@@ -33,7 +33,7 @@ from rarevote.crowd.words import count, counted, percent, short_names
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.trade_off import TradeOff
 from rarevote.diagnose.truth import Calibration
-from rarevote.diagnose.workers import PROFILE_WORDS, Profile, logit
+from rarevote.diagnose.workers import PROFILE_WORDS, Profile, chance_words, logit
 
 _MAX_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
@@ -213,21 +213,23 @@ def ability_map(found: Diagnosis) -> Chart:
         for r in chosen.tolist()
     ]
     of_x, of_y = short_names([common_name, rare_name])
+    n_classes = workers.accuracy.shape[1]
+    chance = float(logit(np.array(1 / n_classes)))
     axes = []
     for field, channel, k, name in (("x", alt.X, common, of_x), ("y", alt.Y, rare, of_y)):
         ability, low, high = (logit(part[chosen, k]) for part in (workers.accuracy, workers.low, workers.high))
         for row, middle, lower, upper in zip(values, ability.tolist(), low.tolist(), high.tolist(), strict=True):
             row |= {field: middle, f"{field}_low": lower, f"{field}_high": upper}
         lowest, highest = (low, high) if with_intervals else (ability, ability)
-        # Both halves of the map are always to be seen.
-        ends = [min(-1.0, float(lowest.min()) - 0.2), max(1.0, float(highest.max()) + 0.2)]
+        # Both sides of chance are always to be seen.
+        ends = [min(chance - 1.0, float(lowest.min()) - 0.2), max(1.0, float(highest.max()) + 0.2)]
         axes.append(channel(f"{field}:Q", title=f"recognises {name}", **ability_scale(ends)))
     keys = tuple(
         Key(PROFILE_WORDS[profile], *look) for profile, look in _PROFILE_LOOKS.items() if workers.count(profile)
     )
     base = described_by_words(values, x=axes[0], y=axes[1])
-    half = drawn_from([{"half": 0.0}]).mark_rule(strokeDash=[4, 3], color=light("soft"))
-    layers: list[Any] = [half.encode(x=alt.X("half:Q")), half.encode(y=alt.Y("half:Q"))]
+    line = drawn_from([{"chance": chance}]).mark_rule(strokeDash=[4, 3], color=light("soft"))
+    layers: list[Any] = [line.encode(x=alt.X("chance:Q")), line.encode(y=alt.Y("chance:Q"))]
     colour = colours("profile", keys)
     if with_intervals:
         faint = base.mark_rule(strokeWidth=1, opacity=0.35)
@@ -237,7 +239,8 @@ def ability_map(found: Diagnosis) -> Chart:
         ]
     layers.append(base.mark_point(filled=True, size=60, opacity=1).encode(color=colour, shape=shapes("profile", keys)))
     notes = ["Each mark is an annotator, placed by the share of each class that they recognise."]
-    notes.append("Dashed: one half. Thin lines: 95% intervals." if with_intervals else "Dashed: one half.")
+    dashed = f"Dashed: {chance_words(n_classes)}."
+    notes.append(f"{dashed} Thin lines: 95% intervals." if with_intervals else dashed)
     if len(values) < len(workers.names):
         notes.append(f"The {len(values):,} busiest of {len(workers.names):,} annotators are drawn.")
     return Chart(

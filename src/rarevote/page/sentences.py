@@ -199,7 +199,7 @@ def cautions(found: Diagnosis) -> list[str]:
     if n_classes >= 5 and votes < 3:
         said.append(
             f"{votes:.1f} votes per item over {n_classes:,} classes are few: the difficulty of an item can absorb all "
-            "disagreement. Compare with a majority vote."
+            "disagreement." + ("" if found.method == "majority-vote" else " Compare with a majority vote.")
         )
     best, head = leading_trade_off(found), found.head
     if best.chosen.precision < 0.5 and (best.from_truth or head.expected[head.rare].precision.is_told):

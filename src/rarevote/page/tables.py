@@ -23,7 +23,7 @@ from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.ordered_agreement import ORDERED_COEFFICIENTS
 from rarevote.diagnose.piles import Pile
 from rarevote.diagnose.truth import TruthCheck
-from rarevote.diagnose.workers import PROFILE_WORDS, Profile, lean_words, profile_meanings
+from rarevote.diagnose.workers import PROFILE_WORDS, Profile, chance_words, lean_words, profile_meanings
 from rarevote.page.sentences import in_words, leading_trade_off
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd
@@ -160,7 +160,7 @@ def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
         rates = [lean_words(lean) for lean in found.leans.tolist()]
         columns.text("Rates", "how far above or below the crowd's median, in grades", rates)
     profiles = [PROFILE_WORDS[Profile(code)] for code in workers.profile.tolist()]
-    columns.text("Profile", "what is recognised more often than not", profiles)
+    columns.text("Profile", "what is surely recognised more often than chance", profiles)
     no_flags = np.zeros(n_workers, dtype=np.int64)
     return columns.listed("workers", [("All annotators", 0)], len(columns.heads) - 1, n_workers, no_flags)
 
@@ -292,7 +292,8 @@ def profile_table(found: Diagnosis) -> SmallTable:
     for profile, meaning in profile_meanings(found.rare_name, found.classes.names[found.common]).items():
         people = found.workers.count(profile)
         rows.append([f"{PROFILE_WORDS[profile]}: {meaning}", count(people), percent(people / n_workers)])
-    return SmallTable("What annotators recognise more often than not", ["profile", "people", "share"], rows)
+    title = f"What annotators surely recognise more often than chance ({chance_words(len(found.classes.names))})"
+    return SmallTable(title, ["profile", "people", "share"], rows)
 
 
 def trade_off_table(found: Diagnosis) -> SmallTable:
