@@ -68,7 +68,8 @@ def _score(votes: Annotations, score: Score, column: int) -> Floats:
     return np.asarray(posterior[:, column], dtype=np.float64)
 
 
-def _real(slug: str, score: Score) -> Ranked:
+def real_ranked(slug: str, score: Score) -> Ranked:
+    """The items of a dataset that have a truth."""
     votes, truth = real_votes(slug)
     known = [i for i, task in enumerate(votes.tasks.tolist()) if task in truth]
     rare = rarest(votes, truth)
@@ -86,7 +87,7 @@ def _simulated(name: str, seed: int, score: Score) -> Ranked:
 def crowds_of(name: str, score: Score, n_crowds: int, work: Path) -> list[Ranked]:
     """The crowds behind a name: one of real votes, or so many simulated ones."""
     if name not in SIMULATED:
-        return [_kept(work / f"{name}.{score}.npz", _real, name, score)]
+        return [_kept(work / f"{name}.{score}.npz", real_ranked, name, score)]
     return [_kept(work / f"{name}.{seed}.{score}.npz", _simulated, name, seed, score) for seed in range(n_crowds)]
 
 

@@ -50,6 +50,17 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
+def listens_on(port: int) -> set[str]:
+    """The addresses that a port of this machine is open at, as Linux lists them."""
+    found = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        place, state = line.split()[1], line.split()[3]
+        address, _, number = place.partition(":")
+        if state == "0A" and int(number, 16) == port:
+            found.add(socket.inet_ntoa(bytes.fromhex(address)[::-1]))
+    return found
+
+
 @contextmanager
 def running(environment: Path, *, patience: float = 600.0) -> Iterator[str]:
     """The address of a new server, which is gone afterwards, with all that it kept."""

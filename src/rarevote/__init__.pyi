@@ -56,6 +56,8 @@ from .diagnose.workers import Workers as Workers
 from .each import FittedEach as FittedEach
 from .each import ResultEach as ResultEach
 from .each import fit_each as fit_each
+from .features.record import FeatureRecord as FeatureRecord
+from .features.settings import FeatureSettings as FeatureSettings
 from .methods.anchored_ordered import AnchoredOrdered as AnchoredOrdered
 from .methods.anchored_rasch import AnchoredRasch as AnchoredRasch
 from .methods.cc_rasch import CCRasch as CCRasch

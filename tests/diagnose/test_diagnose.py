@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from math import exp, isnan, log
 from typing import Any
 
@@ -14,6 +15,8 @@ from rarevote.api import Fitted
 from rarevote.crowd.annotations import Annotations
 from rarevote.decide.decision import with_expectations
 from rarevote.decide.expectations import believed
+from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.sampled import independent_draws
 from rarevote.diagnose import diagnosis as module
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.items import relative_entropy
@@ -308,7 +311,9 @@ def test_expected_trade_off(found: Diagnosis) -> None:
         assert 0 <= precision <= 1
     assert (np.diff(curve.recall) >= 0).all()
     assert curve.recall[-1] == pytest.approx(1)
-    mass = believed(made(items.probabilities), found.rare)
+    draws = independent_draws(found.crowd, np.full(len(probability), -1))
+    both = dataclasses.replace(made(items.probabilities), how=Probabilities.how, draws=lambda: draws)
+    mass = believed(both, found.rare)
     for threshold, recall, precision in zip(curve.threshold, curve.recall, curve.precision, strict=True):
         taken = probability >= threshold
         assert recall == pytest.approx(mass[taken].sum() / mass.sum())

@@ -32,6 +32,12 @@ def test_intervals_cover_on_real_crowds() -> None:
         assert min(covered.values()) >= least
 
 
+def test_the_expected_accuracy_ranks_real_crowds_better_than_the_verdict_of_before() -> None:
+    rows = {row["dataset"]: row for row in read("verdict")}
+    for measure in ("rank correlation", "AUC"):
+        assert float(rows[measure]["expected_accuracy"]) > float(rows[measure]["verdict_before"]) + 0.05
+
+
 def test_realised_costs_are_as_the_page_on_costs_says() -> None:
     """Up to a price of 10 half of the best single label or less; at 50 the default's labels lose to it on most."""
     rows = read("costs")

@@ -203,6 +203,7 @@ def test_decisions_share_their_options_with_aggregate() -> None:
     only_there = options["aggregate"] - options["report"]
     assert only_there == {
         "--calibrate", "--with-posterior", "--with-prior", "--model-out", "--back-out", "--soft-out", "--engine",
+            "--sheet-out",
         "--scheduler", "--checkpoint", "--checkpoint-every", "--strict", "--spreadsheet-safe", "--verbose", "-v",
     }  # fmt: skip
     assert options["report"] - options["aggregate"] == {"--charts", "--audit"}

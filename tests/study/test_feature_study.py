@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from benchmarks import evidence, study_features
 from sklearn.linear_model import LogisticRegression
 
 from rarevote.charts.svg import COLOURS, adaptive_svg, to_svg
@@ -279,3 +280,35 @@ def test_the_verb(data: Path, tmp_path: Path) -> None:
     wrong = rarevote(*words[:2], "--data", str(tmp_path), "--out", str(out), code=1)
     assert "no dataset with features" in wrong.stderr
     assert "got 'none'" in rarevote(*words, "--votes", "none", code=2).stderr
+
+
+def test_the_evidence_says_what_the_docs_say() -> None:
+    means = study_features.means_in(evidence.read(study_features.NAME))
+    ap, loss = (features.over_sets(means, figure) for figure in ("average_precision", "log_loss"))
+    for votes in features.LEVELS:
+        assert ap["features", votes].mean > ap["votes", votes].mean
+        assert (ap["features", votes].low or 0.0) > 0.0
+        assert loss["features", votes].mean < loss["votes", votes].mean
+        # Raykar's joint EM ranks nearly as well, and is too sure.
+        assert abs(ap["features", votes].mean - ap["raykar", votes].mean) < 0.03
+        assert loss["features", votes].mean < loss["raykar", votes].mean - 0.1
+        if votes != "1":
+            assert ap["features", votes].mean >= ap["crowdlab", votes].mean
+    worth = worth_in_votes(means)
+    assert worth is not None
+    assert worth == pytest.approx(2.0, abs=0.25)
+    by_set = {(one.dataset, one.contender): one.mean for one in means if (one.votes, one.figure) == ("all", "log_loss")}
+    rivals = [
+        (dataset, loss) for (dataset, name), loss in by_set.items() if name == "ccgpfl-votes" and "mean" not in dataset
+    ]
+    assert len(rivals) >= 6
+    # With the item's votes put back, CCGPFL is overconfident on every set.
+    assert all(loss > 2.9 * by_set[dataset, "features"] for dataset, loss in rivals)
+
+
+def test_the_figure_of_the_readme_shows_the_evidence() -> None:
+    found = features.over_sets(study_features.means_in(evidence.read(study_features.NAME)), "average_precision")
+    figure = ElementTree.fromstring(study_features.FIGURE.read_text(encoding="utf-8"))
+    texts = [element.text for element in figure.iter() if element.text]
+    for name in ("votes", "features"):
+        assert all(f"{found[name, votes].mean:.2f}" in texts for votes in features.LEVELS)

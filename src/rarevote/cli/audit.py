@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.audit_start import audit_of_table, audit_of_votes, check_scored
 from rarevote.cli.options.audits import check_list, check_plan_file, parse_find
 from rarevote.cli.options.decisions import check_review_form, review_as_option
 from rarevote.cli.options.fit import FitOptions, with_fit
@@ -18,7 +19,6 @@ from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions,
 from rarevote.cli.show import command, say, tell, tell_json, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
     from rarevote.audit import Audit
@@ -157,7 +157,7 @@ def start(
     if score is None:
         files = source_record(reading.labels, reading.options, review_as, plan)
     else:
-        _check_scored(fit_options)
+        check_scored(fit_options)
         files = score_record(reading.labels, reading.options, review_as, plan, score)
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
@@ -173,9 +173,9 @@ def start(
         **given,
     }
     if score is None:
-        audit, crowd, more = _audit_of_votes(reading, fit_options, find, of_choice, begin)
+        audit, crowd, more = audit_of_votes(reading, fit_options, find, of_choice, begin)
     else:
-        audit, crowd = _audit_of_scores(reading, fit_options, find, score, ascending, begin)
+        audit, crowd = audit_of_table(reading, fit_options, find, score, ascending, begin)
         more = {}
     say()
     say(start_words(audit))
@@ -388,59 +388,6 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 
 # --------------------------------------------------------------------------------------------------------------------
 # inside
-
-
-def _audit_of_votes(
-    reading: Reading, fit_options: FitOptions, find: str, of_choice: bool, begin: dict[str, Any]
-) -> tuple[Audit, Crowd, dict[str, Any]]:
-    """The audit of a fit, what it is about, and what there is to say of features."""
-    from rarevote.audit.of_fit import audit_of_fit
-
-    estimator = fit_options.make()
-    crowd = reading.read()
-    name, target = parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
-    if of_choice:
-        name = YES
-    fitted = fit_options.fit(crowd, estimator)
-    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
-        raise InputError(
-            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
-            "--items FILE, so that the audit remembers what it is about"
-        )
-    return audit_of_fit(fitted, name, target, **begin), crowd, fitted.feature_figures
-
-
-def _check_scored(fit_options: FitOptions) -> None:
-    """Refuse what is about votes where there are none."""
-    given = {
-        "--features": fit_options.features,
-        "--pred-probs": fit_options.pred_probs,
-        "--ordered": fit_options.ordered,
-    }
-    for option, value in given.items():
-        if value is not None:
-            raise ParameterError(f"{option} is about votes; with --score the ranking is given, and nothing is fitted")
-
-
-def _audit_of_scores(
-    reading: Reading,
-    fit_options: FitOptions,
-    find: str,
-    score: str,
-    ascending: bool,
-    begin: dict[str, Any],
-) -> tuple[Audit, Crowd]:
-    """The audit of a ranking, and what it is about."""
-    from rarevote.audit.of_scores import audit_of_scores
-    from rarevote.audit.source import read_scored
-    from rarevote.io.read.frames import read_truth
-
-    name, target = parse_find(find)
-    items = read_scored(reading.labels, score, reading.options)
-    say(f"{items.crowd.title}: {counted(len(items.scores), 'item')} with the score {score!r}")
-    gold = None if fit_options.gold is None else read_truth(fit_options.gold)
-    audit = audit_of_scores(items, name, target, ascending=ascending, gold=gold, **begin)
-    return audit, items.crowd
 
 
 def _load(plan: Path) -> Audit:

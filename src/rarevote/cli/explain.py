@@ -14,8 +14,8 @@ from rarevote.cli.options.verb import verb
 from rarevote.cli.show import aligned, say, share, tell
 
 if TYPE_CHECKING:
+    from rarevote.api import Fitted
     from rarevote.diagnose.explain import Explanation
-    from rarevote.io.read.crowd import Crowd
 
 
 @verb(
@@ -34,24 +34,22 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
     estimator = fit_options.make()
     crowd = reading.read()
     names = list(dict.fromkeys(task))
-    by_label: dict[str, list[tuple[Crowd, Explanation]]] = {}
-    of_fit: dict[str, Any] = {}
+    by_label: dict[str, list[tuple[Fitted, Explanation]]] = {}
     if crowd.choices:
         every = fit_options.fit_each(crowd, estimator).decide()
         for name in names:
             for label, one in every.explain(name).items():
-                by_label.setdefault(label, []).append((every[label].fitted.crowd, one))
+                by_label.setdefault(label, []).append((every[label].fitted, one))
     else:
         if not fit_options.has_features:  # else they may name further tasks
             names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
         result = fit_options.fit(crowd, estimator).decide()
-        of_fit = result.fitted.feature_figures
-        by_label[""] = [(result.fitted.crowd, result.explain(name)) for name in names]
+        by_label[""] = [(result.fitted, result.explain(name)) for name in names]
     if as_json:
         method = fit_options.method
         tell_records(
             {
-                label: [{**_summary(one, _shown(part, one), method), **of_fit} for part, one in found]
+                label: [{**_summary(one, _shown(fit, one), method), **fit.feature_figures} for fit, one in found]
                 for label, found in by_label.items()
             }
         )
@@ -59,15 +57,15 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
     for place, (label, found) in enumerate(by_label.items()):
         tell() if place else say()
         begin(label)
-        for number, (part, one) in enumerate(found):
+        for number, (fit, one) in enumerate(found):
             if number:
                 tell()
-            _tell(one, _shown(part, one), fit_options.method)
+            _tell(one, _shown(fit, one), fit_options.method)
 
 
-def _shown(crowd: Crowd, one: Explanation) -> dict[str, str]:
+def _shown(fit: Fitted, one: Explanation) -> dict[str, str]:
     """What is shown of an item, also of one that only features name."""
-    return {name: str(texts[one.number]) for name, texts in crowd.shown.items()}
+    return {name: str(texts[one.number]) for name, texts in fit.crowd.shown.items()}
 
 
 def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, Any]:

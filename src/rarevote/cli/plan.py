@@ -22,7 +22,6 @@ from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_rest
-from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
@@ -125,6 +124,8 @@ def plan(
 
 def _expected_number(result: Result, found: ReviewPlan, find: str) -> float:
     """How many items of a plan are expected to be of a class."""
+    from rarevote.crowd.rare import RareClass
+
     votes = result.fitted.annotations
     code = RareClass.of(votes.classes, votes.class_votes, find).code
     return float(result.probabilities.p[[item.row for item in found.items], code].sum())

@@ -284,7 +284,7 @@ def target_reached(
         )
     words += (
         f". To prove it for this list takes at least {counted(floor, 'review')} of the "
-        f"{counted(n_items - n_flagged, 'task')} that are not on it, whatever the crowd: see rarevote audit"
+        f"{counted(n_items - n_flagged, 'task')} that are not on it, whatever the crowd: an audit proves it"
     )
     return RecallTarget(
         name, target, confidence, threshold, promised, n_flagged, floor, words,

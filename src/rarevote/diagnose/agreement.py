@@ -40,6 +40,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.diagnose.pairs import AT_ONCE, LastVotes, PairKappas, last_votes, pairs_with_later, pointer_to
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read_or_empty
+from rarevote.io.read.labels import one_problem
 from rarevote.io.tables import Table
 from rarevote.kernels.plain import runs, sum_by, task_of_votes
 
@@ -133,7 +134,7 @@ def agreement(
         >>> agreement(votes)
         AnnotatorAgreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
     """
-    crowd = read_or_empty(data, **reading)
+    crowd = one_problem(read_or_empty(data, **reading))
     return agreement_of(crowd.annotations, level, order, deliver=crowd.source.deliver)
 
 

@@ -33,6 +33,7 @@ from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
+from rarevote.io.read.labels import one_problem
 from rarevote.io.tables import Table
 from rarevote.methods.memory import Sizes, require_memory
 from rarevote.methods.parameters import HasParameters
@@ -248,7 +249,7 @@ class Estimator(HasParameters):
                 "features and pred_probs are joined with the items by rarevote.fit: use "
                 f"rarevote.fit(data, {type(self).__name__}(), features=...)"
             )
-        crowd = read_or_empty(data, **options)
+        crowd = one_problem(read_or_empty(data, **options))
         annotations, gold = crowd.annotations, np.empty(0, dtype=np.int32)
         if truth is None and self.capabilities.gold and crowd.gold:
             truth = crowd.gold

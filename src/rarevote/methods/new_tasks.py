@@ -24,6 +24,7 @@ from rarevote.features.model import FeatureModel
 from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin
+from rarevote.io.read.labels import one_problem
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit
 from rarevote.methods.registry import METHODS, methods_that
@@ -151,7 +152,7 @@ class PredictsNewTasks(Estimator):
     def label_new(self, data: Any, **options: Any) -> NewTasks:
         """New tasks with labels, probabilities and what they came from, in arrays; arguments as for :meth:`predict`."""
         fitted = self.annotations_
-        found = read_or_empty(data, **options)
+        found = one_problem(read_or_empty(data, **options))
         crowd, source = found.annotations, found.source
         if not crowd.n_annotations:
             crowd = replace(crowd, classes=fitted.classes)

@@ -356,8 +356,8 @@ def findings(means: Sequence[FeatureMean]) -> list[str]:
     ratios = [one.mean for one in means if (one.contender, one.figure) == ("ccgpfl", COST) and one.sets == 1]
     if ratios:
         sentences.append(
-            f"CCGPFL takes {min(ratios):,.0f} to {max(ratios):,.0f} times the processor time of our fit with features "
-            f"(median {median(ratios):,.0f})."
+            f"CCGPFL takes {median(ratios):,.0f} times the processor time of our fit with features "
+            f"({min(ratios):,.0f} to {max(ratios):,.0f})."
         )
     return sentences
 

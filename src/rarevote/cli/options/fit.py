@@ -138,7 +138,7 @@ class FitOptions:
         def watched(name: str, number: int) -> Any:
             return fitting(f"fitting {self.method} to {name} ({number})", verbose=verbose)
 
-        return fit_each(
+        fitted = fit_each(
             data,
             estimator,
             ordered=self.ordered,
@@ -148,6 +148,10 @@ class FitOptions:
             watched=watched,
             **self._given_features(),
         )
+        for name, one in fitted.items():
+            if one.features_ is not None:
+                say(f"{name}: {capital(one.features_.reason)}")
+        return fitted
 
     def fits(self, crowd: Crowd, estimator: Estimator) -> Mapping[str, Fitted]:
         """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd is called ""."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from rarevote.cli.options.files import keep_inputs
 from rarevote.errors import ParameterError
@@ -176,13 +175,15 @@ def repeated_for(*verb: str) -> str:
     known = {one.name for one in other.params} - _OF_ONE_VERB
     words: list[str] = []
     for option in context.command.params:
-        if (
-            option.name not in known
-            or context.get_parameter_source(str(option.name)) is not ParameterSource.COMMANDLINE
-        ):
-            continue
-        words += _as_words(option, context.params[str(option.name)])
+        name = str(option.name)
+        if name in known and _was_given(context, name):
+            words += _as_words(option, context.params[name])
     return shlex.join(words)
+
+
+def _was_given(context: click.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _as_words(option: click.Parameter, value: Any) -> list[str]:

@@ -45,7 +45,7 @@ class ReadOptions:
             several.
         choice: with ``multilabel``, the one choice that is read: a yes/no problem whose tasks are the items.
         nothing_ticked: with ``multilabel``, what an answer without any choice is: "no" (to every choice) or "ignore"
-            (no answer). None is what the platform means by it, and "no" in a table.
+            (left out). None is what the platform means by it, and "no" in a table.
         separator: with ``multilabel``, the mark between the choices of a cell; found if not given.
         choice_columns: with ``multilabel``, the columns of a table that say of one choice each whether it was ticked,
             or patterns of their names; found if not given.
