@@ -275,7 +275,8 @@ def check_fit(
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
-        ordered = "" if grades is None else f" --ordered {shlex.quote(grades.text)}"
+        # What was typed on the command line names the order already.
+        ordered = "" if grades is None or "--ordered" in arguments else f" --ordered {shlex.quote(grades.text)}"
         findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected, f"{arguments}{ordered}")
     return Check(
         method=estimator.method_name,
