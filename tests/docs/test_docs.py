@@ -27,11 +27,18 @@ def by_name(page: Path) -> str:
     return str(page.relative_to(REPOSITORY))
 
 
-# The long how-tos are run by make prove.
+# Pages with whole jobs are run by make prove.
+LONG = {"README.md", "tutorial.md"}
+
+
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.prove] if page.parent.name == "howto" else [], id=by_name(page))
+        pytest.param(
+            page,
+            marks=[pytest.mark.prove] if page.parent.name == "howto" or page.name in LONG else [],
+            id=by_name(page),
+        )
         for page in PAGES
     ],
 )
