@@ -244,7 +244,14 @@ class Case:
         return path
 
 
-@pytest.fixture(scope="module", params=KINDS)
+# Crowds that differ from another one only in size, names or file: with the long proofs.
+ALIKE = {"three classes", "sparse", "dense", "typed labels", "wide table", "readme", "dawid-skene with gold", "glad"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.prove] if name in ALIKE else []) for name in KINDS],
+)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     kind = KINDS[request.param]
     folder = tmp_path_factory.mktemp("crowd")

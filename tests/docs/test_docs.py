@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import markdown
@@ -26,11 +27,18 @@ def by_name(page: Path) -> str:
     return str(page.relative_to(REPOSITORY))
 
 
-# The long how-tos are run by make prove.
+# Pages with whole jobs are run by make prove.
+LONG = {"README.md", "tutorial.md"}
+
+
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.prove] if page.parent.name == "howto" else [], id=by_name(page))
+        pytest.param(
+            page,
+            marks=[pytest.mark.prove] if page.parent.name == "howto" or page.name in LONG else [],
+            id=by_name(page),
+        )
         for page in PAGES
     ],
 )
@@ -40,12 +48,15 @@ def test_code_blocks_run(page: Path, tmp_path_factory: pytest.TempPathFactory, m
     # That they run is the point here, not what they say.
     with shortened_chains():
         for language, code in blocks(page):
-            assert language in ("python", "bash", "console", "text", "json"), f"unknown kind of block {language!r}"
+            known = ("python", "bash", "console", "text", "json", "toml")
+            assert language in known, f"unknown kind of block {language!r}"
             if language == "python":
                 exec(compile(code, str(page), "exec"), namespace)
             elif language == "bash":
                 done = in_shell(code, tmp_path_factory.mktemp("calls"))
                 assert done.returncode == 0, f"{code}\n{done.stdout}{done.stderr}"
+            elif language == "toml":
+                tomllib.loads(code)
 
 
 def test_commands_are_those_of_the_installed_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
