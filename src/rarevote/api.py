@@ -31,7 +31,7 @@ from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import MinRecall, OwnLabels, Rule
+from rarevote.decide.rules import ABSTAINED, MinRecall, OwnLabels, Rule
 from rarevote.decide.sampled import IndependentDraws, independent_draws
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
@@ -423,6 +423,15 @@ class Fitted:
         for note in decided.notes:
             warn_user(note.description)
         return Result(self, rule, probabilities, is_own=rule == own, **decided._asdict())
+
+    @property
+    def labels_(self) -> Any:
+        """The labels of :meth:`decide`, by task, in the kind of the data: of a pandas frame a Series."""
+        result = self._quietly_decided()
+        rows = np.flatnonzero(result.codes != ABSTAINED)
+        labels = {"agg_label": result.labels[rows]}
+        source = self.crowd.source
+        return source.deliver(Table({"task": result.tasks[rows]}, labels, series=True, dtypes=source.dtypes))
 
     def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
         """What the fit says about annotators, items and classes."""

@@ -31,6 +31,7 @@ from rarevote.crowd.words import facts_html
 from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
 from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.errors import InputError, ParameterError, about, how, warn_user
+from rarevote.io.framed import Framed
 from rarevote.io.platforms.base import NO, YES
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.labels import CHOICE, ITEM, known_by_label
@@ -246,7 +247,7 @@ class FittedEach(_Problems[Fitted]):
 
 
 @dataclass(frozen=True, eq=False)
-class ResultEach(_Problems[Result]):
+class ResultEach(_Problems[Result], Framed):
     """A decision for each problem of a crowd; a mapping from its name to :class:`Result`.
 
     Attributes:
@@ -264,13 +265,17 @@ class ResultEach(_Problems[Result]):
 
     # -- tables ------------------------------------------------------------------------------------------------------
 
-    def columns(self, **options: Any) -> dict[str, NDArray[Any]]:
+    def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, NDArray[Any]]:
         """One row per item and label: task (``<item>:<label>``), item, choice, then as :meth:`rarevote.Result.columns`.
 
-        Args:
-            **options: as there.
+        Arguments are as there.
         """
-        return joined([self._rows(name, one.columns(**options)) for name, one in self.parts.items()])
+        return joined(
+            [
+                self._rows(name, one.columns(with_posterior=with_posterior, with_prior=with_prior))
+                for name, one in self.parts.items()
+            ]
+        )
 
     def _rows(self, name: str, rows: dict[str, Any]) -> dict[str, Any]:
         """Rows of one problem, in which each task says which problem it is of."""

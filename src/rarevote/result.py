@@ -30,6 +30,7 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
 from rarevote.decide.tail import Found, tail_flags
 from rarevote.errors import ParameterError, how, warn_user
+from rarevote.io.framed import Framed
 from rarevote.io.read.crowd import read
 from rarevote.io.read.labels import one_problem
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Described):
+class Result(Described, Framed):
     """One answer per item, and what to expect of it.
 
     Items with votes come first, in the order of the fit's ``annotations``, then those without votes.
@@ -206,6 +207,10 @@ class Result(Described):
             for k, name in enumerate(fitted.annotations.classes.tolist()):
                 rows[f"prior:{name}"] = outcome.priors[:, k]
         return rows
+
+    @property
+    def _column_dtypes(self) -> Mapping[str, Any]:
+        return self.fitted.crowd.source.dtypes
 
     def _decided_by(self) -> NDArray[Any]:
         """How each item was decided: "none" without an answer, "gold" where it was known, "features" without votes."""
