@@ -21,11 +21,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.gold import add_classes
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
@@ -42,7 +43,7 @@ from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.labels import one_problem
-from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.options import ReadArguments, ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
@@ -74,6 +75,7 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
     return made.set_params(**parameters) if parameters else made
 
 
+@named_arguments(ReadOptions)
 def fit(
     data: Any,
     method: str | Estimator | None = None,
@@ -93,7 +95,7 @@ def fit(
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
-    **reading: Any,
+    **reading: Unpack[ReadArguments],
 ) -> Fitted:
     """Read the votes and fit a method to them.
 
@@ -183,6 +185,7 @@ def fit(
     return fitted
 
 
+@named_arguments(ReadOptions)
 def compare(
     data: Any,
     methods: Sequence[str],
@@ -190,7 +193,7 @@ def compare(
     gold: Any = None,
     ordered: Any = None,
     watched: Callable[[str, int], AbstractContextManager[Any]] | None = None,
-    **reading: Any,
+    **reading: Unpack[ReadArguments],
 ) -> Comparison:
     """Fit several methods on the same votes; one that cannot run is left out, and an error only if none can.
 
@@ -235,6 +238,7 @@ def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+@with_named_arguments
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A fitted method with all that belongs to it.
@@ -361,7 +365,7 @@ class Fitted:
         decide: Rule | str | None = None,
         *,
         costs: Costs | None = None,
-        min_recall: Mapping[Any, float] | str | None = None,
+        min_recall: Mapping[Any, float] | str | float | None = None,
         cap: float | None = None,
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
@@ -380,7 +384,7 @@ class Fitted:
                 "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
             min_recall: flag as many items as a recall of one class, or of a tail of grades, is expected to need, such
-                as ``{"defect": 0.95}``, ``{">=severe": 0.9}`` or ``"defect=0.95"``.
+                as ``{"defect": 0.95}``, ``{">=severe": 0.9}``, ``"defect=0.95"``, or ``0.95`` of the rare class.
             cap: decide balanced, a miss counting at most as so many false alarms.
             abstain_below: no label where its probability is below this.
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
@@ -396,7 +400,7 @@ class Fitted:
         rule = rule_of(
             decide,
             costs=costs,
-            min_recall=min_recall,
+            min_recall={self.rare.name: min_recall} if isinstance(min_recall, (int, float)) else min_recall,
             cap=cap,
             abstain_below=abstain_below,
             random_gold=random_gold,

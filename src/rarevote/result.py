@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
 from rarevote.crowd.numerics import picked
 from rarevote.crowd.rare import RareClass
@@ -33,6 +34,7 @@ from rarevote.errors import ParameterError, how, warn_user
 from rarevote.io.framed import Framed
 from rarevote.io.read.crowd import read
 from rarevote.io.read.labels import one_problem
+from rarevote.io.read.options import ReadArguments, ReadOptions
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.new_tasks import NewTasks
 
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from rarevote.page.report import PageParts, Report
 
 
+@with_named_arguments
 @dataclass(frozen=True, eq=False)
 class Result(Described, Framed):
     """One answer per item, and what to expect of it.
@@ -513,7 +516,8 @@ def figures_html(summary: Mapping[str, Any]) -> str:
     return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
 
 
-def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:
+@named_arguments(ReadOptions)
+def predict(model: Any, data: Any, **reading: Unpack[ReadArguments]) -> tuple[NewTasks, dict[str, Any]]:
     """New tasks of people that a model knows, and their rows for a file.
 
     Args:
