@@ -33,7 +33,7 @@ from rarevote.__main__ import main
 for _name in ("altair", "duckdb", "jinja2", "narwhals", "openpyxl", "pyarrow.dataset", "pyarrow.parquet", "vl_convert"):
     import_module(_name)
 for _name in (
-    "api", "io.read.crowd", "audit.sampled", "decide.sampler", "methods.cc_rasch.estimator",
+    "api", "io.read.crowd", "decide.sampled", "decide.sampler", "methods.cc_rasch.estimator",
     "methods.majority", "result",
 ):  # fmt: skip
     import_module(f"rarevote.{_name}")

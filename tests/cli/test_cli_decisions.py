@@ -34,7 +34,7 @@ def test_a_recall_target_says_what_it_expects_and_what_it_cannot_promise(tmp_pat
     assert low < 120 / 3000 < high
     told = rarevote("aggregate", FILES.labels, "--min-recall", "defect=0.9", "-o", out).stderr
     assert "warning: no promise on the recall of defect" in told
-    assert "rarevote audit" in told
+    assert "an audit" in told
 
 
 def test_what_to_expect_is_drawn_only_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import rarevote
+from tests.io.platforms.exports import label_studio
 
 # A command is the rest of its line; a sentence may end behind it.
 COMMAND = re.compile(r"rarevote (?:aggregate|report|check|annotators|explain|plan|predict|score|compare|convert|review|"
@@ -88,8 +89,18 @@ def test_an_audit_can_be_followed_by_its_hints_alone(folder: Path) -> None:
         ["compare", "crowd/labels.csv"],
         ["plan", "crowd/labels.csv", "--budget", "20", "--out", "next.csv"],
         ["explain", "crowd/labels.csv", "--task", "task-000000000000"],
+        ["simulate", "--tasks", "50", "--out", "other"],
+        ["score", "result.csv", "--truth", "crowd/truth.csv"],
+        ["convert", "x.json", "--out", "rows.csv"],
+        ["check", "x.json"],
+        ["datasets"],
+        ["demo"],
     ],
 )
 def test_hints_of_a_verb(folder: Path, words: list[str]) -> None:
+    if words[0] == "score":
+        rarevote("aggregate", "crowd/labels.csv", "--out", "result.csv", folder=folder)
+    (folder / "labels.csv").write_text((folder / "crowd" / "labels.csv").read_text())  # "your own data"
+    label_studio(folder, [f"item {i}" for i in range(30)], [])
     done = rarevote(*words, folder=folder)
     run_hints(folder, done.stdout + done.stderr)

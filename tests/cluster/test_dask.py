@@ -372,6 +372,8 @@ def test_methods_run_on_dask_exactly_where_they_declare(
     estimator = row.make()
     if "n_iter" in estimator.get_params():
         estimator.set_params(n_iter=3)
+    if estimator.capabilities.ordered:
+        estimator.set_params(ordered=list(CLASSES))
     if row.name in methods_that("dask"):
         (tmp_path / "votes").mkdir()
         frame[:200].to_parquet(tmp_path / "votes" / "part.parquet")

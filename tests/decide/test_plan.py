@@ -206,7 +206,7 @@ def test_json(tmp_path: Path) -> None:
     words = ("plan", FILES.labels, "--budget", "9", "--votes-per-item", "2", "--json", "-q")
     found = json.loads(rarevote(*words).stdout)
     assert set(found) == {
-        "budget", "votes_per_item", "method", "n_tasks", "expected_cost", "saved", "load", "tasks",
+        "budget", "find", "votes_per_item", "method", "n_tasks", "expected_cost", "saved", "load", "tasks",
     }  # fmt: skip
     assert found["n_tasks"] == len(found["tasks"]) == 4
     assert all(len(one["ask"]) == 2 for one in found["tasks"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import markdown
@@ -40,12 +41,15 @@ def test_code_blocks_run(page: Path, tmp_path_factory: pytest.TempPathFactory, m
     # That they run is the point here, not what they say.
     with shortened_chains():
         for language, code in blocks(page):
-            assert language in ("python", "bash", "console", "text", "json"), f"unknown kind of block {language!r}"
+            known = ("python", "bash", "console", "text", "json", "toml")
+            assert language in known, f"unknown kind of block {language!r}"
             if language == "python":
                 exec(compile(code, str(page), "exec"), namespace)
             elif language == "bash":
                 done = in_shell(code, tmp_path_factory.mktemp("calls"))
                 assert done.returncode == 0, f"{code}\n{done.stdout}{done.stderr}"
+            elif language == "toml":
+                tomllib.loads(code)
 
 
 def test_commands_are_those_of_the_installed_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

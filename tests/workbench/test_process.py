@@ -48,6 +48,16 @@ def test_a_second_one_is_told_so_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     assert [entry.who for entry in read_journal(path)] == ["ben"]
 
 
+def test_ctrl_c_ends_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("task\na\nb\n")
+    with Process("review", tmp_path / "list.csv", "--class", "x", "--class", "y") as process:
+        process.process.send_signal(signal.SIGINT)
+        code, said = process.end()
+    assert code == 0
+    assert said.splitlines()[-1].startswith("0 of 2 answered in this list")
+    assert "leaked" not in said
+
+
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     path, _ = plan_file(tmp_path)
     with socket.socket() as taken:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rarevote.audit.estimates import Interval
 from rarevote.crowd.words import count, counted, percent, quoted
+from rarevote.decide.floor import SMALL_POPULATION
 
 if TYPE_CHECKING:
     from rarevote.audit.audit import Audit
     from rarevote.audit.plan_file import Plan
 
 
-_SMALL_POPULATION = 50
 _HOPELESS = Fraction(7, 10)
 _LESS_SURE = Fraction(4, 5)
 # "The crowd is sure that it is not": strata with a base rate up to here.
@@ -63,7 +63,7 @@ def advice_words(audit: Audit) -> str:
     n, expected = plan.strata.n_tasks, count(plan.strata.mean_score * plan.strata.n_tasks)
     if plan.target == 1:
         return f"A recall of 1 is proved by a full review only: look at all {counted(n, 'item')}, or lower the target."
-    if n < _SMALL_POPULATION:
+    if n < SMALL_POPULATION:
         return f"Only {counted(n, 'item')}: look at all of them."
     least, unflagged = audit.floor_at(plan.confidence)
     if unflagged and least > _HOPELESS * unflagged:

@@ -360,7 +360,7 @@ def _tell_dask(summary: dict[str, Any], out: Path) -> None:
         f"{len(summary['classes'])} classes in {summary['n_shards']:,} shards"
     )
     say()
-    tell_classes(summary["classes"])
+    tell_classes(summary["classes"], ordered=summary.get("ordered", ()))
     seconds = summary["seconds"]
     say(
         f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; "

@@ -72,7 +72,7 @@ def datasets(context: click.Context, data: Path | None, as_json: bool) -> None:
     tell(aligned(header, rows))
     say(
         "\nDatasets of one group share items or workers and are not independent evidence. "
-        "Details of one: rarevote datasets show NAME"
+        "Details of one: rarevote datasets show trec"
     )
 
 

@@ -117,6 +117,7 @@ def label_tasks(
     return model, {
         "rare": rare_figures(rare, class_votes, counts.n_rare, found.n_rare_unvoted, crowd.n_tasks),
         "classes": classes,
+        **({} if deciding_by.grades is None else {"ordered": list(deciding_by.grades.names)}),
         "decided_by": decided.description,
         "n_guarded": decided.n_guarded,
         "guard": deciding_by.rule.guard,

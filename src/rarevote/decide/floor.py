@@ -11,6 +11,8 @@ from rarevote.errors import ParameterError
 
 Share = str | int | float | Fraction | Decimal
 
+#: Of fewer items than this all are to be looked at: there is nothing to save.
+SMALL_POPULATION = 50
 # Differences of logarithms below this are decided in whole numbers.
 _CLOSE = 1e-6
 

@@ -24,6 +24,7 @@ from rarevote.crowd.words import Described, capital, counted, listed, percent
 from rarevote.decide.decider import Note
 from rarevote.decide.decision import Decision
 from rarevote.decide.expectations import Expectations, Expected
+from rarevote.decide.floor import SMALL_POPULATION
 from rarevote.decide.guards import silences
 from rarevote.decide.probabilities import Probabilities
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_figures, agreement_of
@@ -275,7 +276,8 @@ def check_fit(
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
-        ordered = "" if grades is None else f" --ordered {shlex.quote(grades.text)}"
+        # What was typed on the command line names the order already.
+        ordered = "" if grades is None or "--ordered" in arguments else f" --ordered {shlex.quote(grades.text)}"
         findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected, f"{arguments}{ordered}")
     return Check(
         method=estimator.method_name,
@@ -507,7 +509,7 @@ def _of_trust(
         yield Finding("trust", "care", f"{capital(words)}.", "a class whose votes are explained as errors")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
-    yield _of_expectations(expected, rare, int(flagged.sum()), arguments)
+    yield _of_expectations(expected, rare, int(flagged.sum()), len(flagged), arguments)
     lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | rare.holds(np.arange(crowd.n_classes))))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
@@ -524,7 +526,7 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
     return replace(jury, **arrays)
 
 
-def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int, arguments: str) -> Finding:
+def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int, n_items: int, arguments: str) -> Finding:
     name = rare.name
     figures = {"recall": expected.recall, "precision": expected.precision}
     unknown = [what for what, one in figures.items() if one.is_unknown]
@@ -533,12 +535,14 @@ def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int, a
     head = f"{capital(counted(n_labelled, 'item is', 'items are'))} {verb} {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
-    audit = f"rarevote audit start {arguments} --find {shlex.quote(f'{name}=0.9')} {files}"
+    audit = f"an audit: rarevote audit start {arguments} --find {shlex.quote(f'{name}=0.9')} {files}"
+    if n_items < SMALL_POPULATION:
+        audit = f"a review of all {counted(n_items, 'item')}."
     if unknown:
         what = " and ".join(unknown)
-        words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"
+        words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without {audit}"
         return Finding("trust", "care", words, f"the {what} of {name} is unknown without an audit")
-    prove = f" To prove a recall with few reviews: {audit}"
+    prove = f" A recall is proved by {audit}"
     low = " and ".join(what for what, one in figures.items() if one.value < 0.5)
     if low:
         return Finding("trust", "care", f"{head}.{said}{prove}", f"the expected {low} of {name} is below one half")

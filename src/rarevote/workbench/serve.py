@@ -91,6 +91,7 @@ def serve(session: ReviewSession, opened: socket.socket, *, tell: Callable[[str]
             # Some browsers keep whoever opens them waiting.
             threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
         server.run(sockets=[opened])
+    gc.unfreeze()  # what is frozen when Python ends is reported as a leak by libraries
 
 
 def make_server(session: ReviewSession, guard: Guard) -> uvicorn.Server:

@@ -96,7 +96,8 @@ const actions = {
   undo,
   save,
   help: () => show(-1),
-  next: () => show(firstOpen()),
+  // From the end of a finished list back to its first item.
+  next: () => show(at >= total && firstOpen() >= total ? 0 : firstOpen()),
   back: () => show(at - 1),
   forward: () => show(at + 1 < total ? at + 1 : firstOpen()),
   end: () => show(total),
