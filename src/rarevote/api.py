@@ -2,8 +2,7 @@
 
 >>> import rarevote
 >>> votes = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"), ("b", "cy", "yes")]
->>> fitted = rarevote.fit(votes, "majority-vote")
->>> result = fitted.decide()
+>>> result = rarevote.fit(votes, "majority-vote").decide()
 >>> dict(zip(result.tasks.tolist(), result.labels.tolist()))
 {'a': 'yes', 'b': 'no'}
 
@@ -50,6 +49,7 @@ from rarevote.methods.base import Estimator
 from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.methods.unvoted import predict_from_features
+from rarevote.page.plots import Plots
 from rarevote.result import Result
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def compare(
     for number, name in enumerate(methods, 1):
         estimator = make_method(name)
         try:
-            with (watched or _unwatched)(name, number) as callback:
+            with nullcontext() if watched is None else watched(name, number) as callback:
                 learned = known if estimator.capabilities.gold else None
                 fitted = fit(crowd, estimator, ordered=ordered, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
@@ -233,13 +233,8 @@ def compare(
     return Comparison(crowd.annotations, fits, refused)
 
 
-def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
-    del name, number
-    return nullcontext()
-
-
 @with_named_arguments
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fitted:
     """A fitted method with all that belongs to it.
 
@@ -431,11 +426,10 @@ class Fitted:
     @property
     def labels_(self) -> Any:
         """The labels of :meth:`decide`, by task, in the kind of the data: of a pandas frame a Series."""
-        result = self._quietly_decided()
+        result, source = self._quietly_decided(), self.crowd.source
         rows = np.flatnonzero(result.codes != ABSTAINED)
-        labels = {"agg_label": result.labels[rows]}
-        source = self.crowd.source
-        return source.deliver(Table({"task": result.tasks[rows]}, labels, series=True, dtypes=source.dtypes))
+        names, labels = {"task": result.tasks[rows]}, {"agg_label": result.labels[rows]}
+        return source.deliver(Table(names, labels, series=True, dtypes=source.dtypes))
 
     def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
         """What the fit says about annotators, items and classes."""
@@ -513,8 +507,16 @@ class Fitted:
             only_voted_items=only_voted_items,
         )  # fmt: skip
 
+    @cached_property
+    def plot(self) -> Plots:
+        """The charts of the page by name, of the method's own decision, such as ``fitted.plot.annotators()``."""
+        return self._quietly_decided().plot
+
+    def __repr__(self) -> str:
+        return f"Fitted({self.method.method_name} of {self.annotations}, rare class {self.rare.name})"
+
     def _repr_html_(self) -> str:
-        return str(self.method._repr_html_())
+        return self._quietly_decided()._repr_html_()
 
     def predict(
         self,
