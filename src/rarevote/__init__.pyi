@@ -76,6 +76,7 @@ from .methods.plat import PLAT as PLAT
 from .methods.rasch import Rasch as Rasch
 from .methods.weighted import Wawa as Wawa
 from .methods.weighted import ZeroBasedSkill as ZeroBasedSkill
+from .page.plots import Plots as Plots
 from .page.report import Report as Report
 from .scoring.metrics import Scores as Scores
 from .scoring.metrics import score as score

@@ -2,8 +2,7 @@
 
 >>> import rarevote
 >>> votes = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"), ("b", "cy", "yes")]
->>> fitted = rarevote.fit(votes, "majority-vote")
->>> result = fitted.decide()
+>>> result = rarevote.fit(votes, "majority-vote").decide()
 >>> dict(zip(result.tasks.tolist(), result.labels.tolist()))
 {'a': 'yes', 'b': 'no'}
 
@@ -21,17 +20,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.gold import add_classes
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import MinRecall, OwnLabels, Rule
+from rarevote.decide.rules import ABSTAINED, MinRecall, OwnLabels, Rule
 from rarevote.decide.sampled import IndependentDraws, independent_draws
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
@@ -42,13 +42,14 @@ from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.labels import one_problem
-from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.options import ReadArguments, ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.methods.unvoted import predict_from_features
+from rarevote.page.plots import Plots
 from rarevote.result import Result
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
     return made.set_params(**parameters) if parameters else made
 
 
+@named_arguments(ReadOptions)
 def fit(
     data: Any,
     method: str | Estimator | None = None,
@@ -93,7 +95,7 @@ def fit(
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
-    **reading: Any,
+    **reading: Unpack[ReadArguments],
 ) -> Fitted:
     """Read the votes and fit a method to them.
 
@@ -183,6 +185,7 @@ def fit(
     return fitted
 
 
+@named_arguments(ReadOptions)
 def compare(
     data: Any,
     methods: Sequence[str],
@@ -190,7 +193,7 @@ def compare(
     gold: Any = None,
     ordered: Any = None,
     watched: Callable[[str, int], AbstractContextManager[Any]] | None = None,
-    **reading: Any,
+    **reading: Unpack[ReadArguments],
 ) -> Comparison:
     """Fit several methods on the same votes; one that cannot run is left out, and an error only if none can.
 
@@ -216,7 +219,7 @@ def compare(
     for number, name in enumerate(methods, 1):
         estimator = make_method(name)
         try:
-            with (watched or _unwatched)(name, number) as callback:
+            with nullcontext() if watched is None else watched(name, number) as callback:
                 learned = known if estimator.capabilities.gold else None
                 fitted = fit(crowd, estimator, ordered=ordered, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
@@ -230,12 +233,8 @@ def compare(
     return Comparison(crowd.annotations, fits, refused)
 
 
-def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
-    del name, number
-    return nullcontext()
-
-
-@dataclass(frozen=True, eq=False)
+@with_named_arguments
+@dataclass(frozen=True, eq=False, repr=False)
 class Fitted:
     """A fitted method with all that belongs to it.
 
@@ -361,7 +360,7 @@ class Fitted:
         decide: Rule | str | None = None,
         *,
         costs: Costs | None = None,
-        min_recall: Mapping[Any, float] | str | None = None,
+        min_recall: Mapping[Any, float] | str | float | None = None,
         cap: float | None = None,
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
@@ -380,7 +379,7 @@ class Fitted:
                 "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
             min_recall: flag as many items as a recall of one class, or of a tail of grades, is expected to need, such
-                as ``{"defect": 0.95}``, ``{">=severe": 0.9}`` or ``"defect=0.95"``.
+                as ``{"defect": 0.95}``, ``{">=severe": 0.9}``, ``"defect=0.95"``, or ``0.95`` of the rare class.
             cap: decide balanced, a miss counting at most as so many false alarms.
             abstain_below: no label where its probability is below this.
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
@@ -396,7 +395,7 @@ class Fitted:
         rule = rule_of(
             decide,
             costs=costs,
-            min_recall=min_recall,
+            min_recall={self.rare.name: min_recall} if isinstance(min_recall, (int, float)) else min_recall,
             cap=cap,
             abstain_below=abstain_below,
             random_gold=random_gold,
@@ -423,6 +422,14 @@ class Fitted:
         for note in decided.notes:
             warn_user(note.description)
         return Result(self, rule, probabilities, is_own=rule == own, **decided._asdict())
+
+    @property
+    def labels_(self) -> Any:
+        """The labels of :meth:`decide`, by task, in the kind of the data: of a pandas frame a Series."""
+        result, source = self._quietly_decided(), self.crowd.source
+        rows = np.flatnonzero(result.codes != ABSTAINED)
+        names, labels = {"task": result.tasks[rows]}, {"agg_label": result.labels[rows]}
+        return source.deliver(Table(names, labels, series=True, dtypes=source.dtypes))
 
     def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
         """What the fit says about annotators, items and classes."""
@@ -500,8 +507,16 @@ class Fitted:
             only_voted_items=only_voted_items,
         )  # fmt: skip
 
+    @cached_property
+    def plot(self) -> Plots:
+        """The charts of the page by name, of the method's own decision, such as ``fitted.plot.annotators()``."""
+        return self._quietly_decided().plot
+
+    def __repr__(self) -> str:
+        return f"Fitted({self.method.method_name} of {self.annotations}, rare class {self.rare.name})"
+
     def _repr_html_(self) -> str:
-        return str(self.method._repr_html_())
+        return self._quietly_decided()._repr_html_()
 
     def predict(
         self,

@@ -26,11 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.api import Fitted, fit
+from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.names import as_name_array, find_name, pair_name, positions_of, some_names, sort_names
 from rarevote.crowd.words import facts_html
 from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
 from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.errors import InputError, ParameterError, about, how, warn_user
+from rarevote.io.framed import Framed
 from rarevote.io.platforms.base import NO, YES
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.labels import CHOICE, ITEM, known_by_label
@@ -56,6 +58,7 @@ _READING = {one.name for one in fields(ReadOptions)}
 Watched = Callable[[str, int], AbstractContextManager[Any]]
 
 
+@named_arguments(fit, leave_out=("callback",))
 def fit_each(
     data: Any,
     method: str | Estimator | None = None,
@@ -169,6 +172,7 @@ class _Problems(Mapping[str, T]):
         return names[found]
 
 
+@with_named_arguments
 @dataclass(frozen=True, eq=False)
 class FittedEach(_Problems[Fitted]):
     """A fit for each problem of a crowd; a mapping from the name of a label, or of a question, to :class:`Fitted`.
@@ -183,6 +187,7 @@ class FittedEach(_Problems[Fitted]):
     by: str = CHOICE
     crowd: Crowd | None = None
 
+    @named_arguments(Fitted.decide)
     def decide(self, decide: Rule | str | None = None, **options: Any) -> ResultEach:
         """Decide each problem by itself, as :meth:`rarevote.Fitted.decide` does.
 
@@ -205,6 +210,8 @@ class FittedEach(_Problems[Fitted]):
         if isinstance(shares, str) and option == "min_recall":
             name, _, recall = shares.rpartition("=")
             shares = {name.strip(): float(recall)}
+        if self.by == CHOICE and option == "min_recall" and isinstance(shares, (int, float)):
+            return {name: {YES: shares} for name in self.parts}
         if self.by != CHOICE or not isinstance(shares, Mapping):
             return None
         names = as_name_array([YES, NO])
@@ -236,6 +243,7 @@ class FittedEach(_Problems[Fitted]):
         """Each by its own rule, without warnings."""
         return ResultEach(self, {name: fitted._quietly_decided() for name, fitted in self.parts.items()})
 
+    @named_arguments(Fitted.audit)
     def audit(self, name: Any, target: Share = 0.9, **options: Any) -> Audit:
         """Prove a recall of one label with few expert reviews; see :meth:`rarevote.Fitted.audit`."""
         label = self.name_of(name)
@@ -245,8 +253,9 @@ class FittedEach(_Problems[Fitted]):
         return f"FittedEach({len(self)} {self.by}s: {some_names(self.parts)})"
 
 
+@with_named_arguments
 @dataclass(frozen=True, eq=False)
-class ResultEach(_Problems[Result]):
+class ResultEach(_Problems[Result], Framed):
     """A decision for each problem of a crowd; a mapping from its name to :class:`Result`.
 
     Attributes:
@@ -264,13 +273,17 @@ class ResultEach(_Problems[Result]):
 
     # -- tables ------------------------------------------------------------------------------------------------------
 
-    def columns(self, **options: Any) -> dict[str, NDArray[Any]]:
+    def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, NDArray[Any]]:
         """One row per item and label: task (``<item>:<label>``), item, choice, then as :meth:`rarevote.Result.columns`.
 
-        Args:
-            **options: as there.
+        Arguments are as there.
         """
-        return joined([self._rows(name, one.columns(**options)) for name, one in self.parts.items()])
+        return joined(
+            [
+                self._rows(name, one.columns(with_posterior=with_posterior, with_prior=with_prior))
+                for name, one in self.parts.items()
+            ]
+        )
 
     def _rows(self, name: str, rows: dict[str, Any]) -> dict[str, Any]:
         """Rows of one problem, in which each task says which problem it is of."""
@@ -311,6 +324,7 @@ class ResultEach(_Problems[Result]):
         assert found is not None  # every crowd of a label has both answers
         return np.asarray(one.probabilities.p[:, found])
 
+    @named_arguments(Result.write)
     def write(self, path: str | Path, *, spreadsheet_safe: bool = False, **options: Any) -> None:
         """Write the rows of :meth:`columns` to a file whose ending says the format."""
         self._write(self.columns(**options), path, spreadsheet_safe=spreadsheet_safe)
@@ -319,6 +333,7 @@ class ResultEach(_Problems[Result]):
         """Write the rows of :meth:`sheet` to a file whose ending says the format."""
         self._write(self.sheet(), path, spreadsheet_safe=spreadsheet_safe)
 
+    @named_arguments(Result.write)
     def write_folder(self, folder: str | Path, *, spreadsheet_safe: bool = False, **options: Any) -> dict[str, Path]:
         """Write a CSV file for each problem to a new folder, which appears whole or not at all; returns the files."""
         from rarevote.io.write.atomic import appearing
@@ -387,6 +402,7 @@ class ResultEach(_Problems[Result]):
         self._write_plans(plans, path, form)
         return plans
 
+    @named_arguments(Result.plan)
     def plan(
         self, budget: int, path: str | Path | None = None, *, form: str = "table", **options: Any
     ) -> dict[str, ReviewPlan]:

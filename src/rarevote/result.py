@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
 from rarevote.crowd.numerics import picked
 from rarevote.crowd.rare import RareClass
-from rarevote.crowd.words import Described, capital, counted, facts_html
+from rarevote.crowd.words import Described, capital, counted
 from rarevote.decide.columns import grade_columns, result_rows
 from rarevote.decide.decider import Decider, Note
 from rarevote.decide.decision import (
@@ -30,10 +31,13 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
 from rarevote.decide.tail import Found, tail_flags
 from rarevote.errors import ParameterError, how, warn_user
+from rarevote.io.framed import Framed
 from rarevote.io.read.crowd import read
 from rarevote.io.read.labels import one_problem
+from rarevote.io.read.options import ReadArguments, ReadOptions
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.new_tasks import NewTasks
+from rarevote.page.plots import Plots
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -46,8 +50,9 @@ if TYPE_CHECKING:
     from rarevote.page.report import PageParts, Report
 
 
-@dataclass(frozen=True, eq=False)
-class Result(Described):
+@with_named_arguments
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Described, Framed):
     """One answer per item, and what to expect of it.
 
     Items with votes come first, in the order of the fit's ``annotations``, then those without votes.
@@ -206,6 +211,10 @@ class Result(Described):
             for k, name in enumerate(fitted.annotations.classes.tolist()):
                 rows[f"prior:{name}"] = outcome.priors[:, k]
         return rows
+
+    @property
+    def _column_dtypes(self) -> Mapping[str, Any]:
+        return self.fitted.crowd.source.dtypes
 
     def _decided_by(self) -> NDArray[Any]:
         """How each item was decided: "none" without an answer, "gold" where it was known, "features" without votes."""
@@ -487,28 +496,24 @@ class Result(Described):
         unvoted = ~picked(votes.votes() > 0, codes) & (codes >= 0) & (self.probabilities.gold[: votes.n_tasks] < 0)
         return int(unvoted.sum())
 
+    @cached_property
+    def plot(self) -> Plots:
+        """The charts of the page by name, such as ``result.plot.trade_off()``."""
+        return Plots(lambda truth: self.fitted.diagnose(self, None if truth is None else self._known(truth)))
+
+    def __repr__(self) -> str:
+        rare, flagged = self.fitted.rare.name, int(self.flagged.sum())
+        by = f"{self.fitted.method.method_name}, {self.description}"
+        return f"Result({counted(len(self.codes), 'item')}, {flagged:,} labelled {rare}, by {by})"
+
     def _repr_html_(self) -> str:
-        return figures_html(self.summary(expected=False))
+        from rarevote.page.report import top_of_page
+
+        return top_of_page(self.page_parts(), self.fitted.crowd.title)
 
 
-def figures_html(summary: Mapping[str, Any]) -> str:
-    """The figures of a result as a notebook shows them: the class that matters first, then the largest."""
-    rare = summary["rare"]["class"]
-    ordered = sorted(summary["classes"].items(), key=lambda entry: (entry[0] != rare, -entry[1]["tasks"]))
-    rows = [[name, *entry.values()] for name, entry in ordered]
-    facts = {
-        "tasks": summary["n_tasks"],
-        "workers": summary["n_workers"],
-        "votes": summary["n_annotations"],
-        "decided by": summary["decided_by"],
-        "fit": f"{summary['n_iter']} iterations, {summary['status']}",
-        **({"features": summary["features"]["reason"]} if "features" in summary else {}),
-    } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
-    header = ["class", "tasks", "of tasks", "of votes"]
-    return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
-
-
-def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:
+@named_arguments(ReadOptions)
+def predict(model: Any, data: Any, **reading: Unpack[ReadArguments]) -> tuple[NewTasks, dict[str, Any]]:
     """New tasks of people that a model knows, and their rows for a file.
 
     Args:

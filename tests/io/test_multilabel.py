@@ -253,7 +253,7 @@ def test_bad_tables(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="nothing_ticked is for several choices"):
         read(path, nothing_ticked="no")
     with pytest.raises(ParameterError, match="nothing_ticked must be no, ignore"):
-        read(path, multilabel=True, nothing_ticked="maybe")
+        read(path, multilabel=True, nothing_ticked="maybe")  # type: ignore[arg-type]
 
 
 def test_an_export_as_rows_is_read_as_the_export_is(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_the_command_and_mistakes(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="not for one column per annotator"):
         read(paths, worker_from="file", wide=True)
     with pytest.raises(ParameterError, match="worker_from must be file, folder"):
-        read(paths, worker_from="name")
+        read(paths, worker_from="name")  # type: ignore[arg-type]
     assert "has no name of a person" in rarevote("aggregate", "-", "--worker-from", "file", code=1, stdin=b"a").stderr
     export = Path(__file__).parent / "platforms" / "fixtures" / "label_studio.json"
     with pytest.raises(ParameterError, match="an export of Label Studio names its annotators"):

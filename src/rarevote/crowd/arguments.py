@@ -1,13 +1,88 @@
-"""Arguments as users give them: whole numbers and numbers within bounds."""
+"""Arguments as users give them: names that exist, whole numbers and numbers within bounds."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from functools import wraps
 from math import inf
-from typing import Any
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 from rarevote.errors import ParameterError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=type)
+
+
+def named_arguments(*sources: Any, leave_out: tuple[str, ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator of functions that users call: an argument that does not exist is an error that names the nearest one.
+
+    Args:
+        *sources: where the names of ``**options`` come from: a dataclass, whose fields they are, or a function, whose
+            keyword arguments they are. The signature of the function then has them, one by one.
+        leave_out: names of the sources that the function does not take.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        own = signature.parameters
+        listed = [one for one in own.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        if sources:
+            further = {one.name: one for source in sources for one in _keywords(source)}
+            listed += [one for name, one in further.items() if name not in own and name not in leave_out]
+        elif len(listed) < len(own):
+            return function  # what it takes, only the function knows
+        signature = signature.replace(parameters=listed)
+        names = [one.name for one in listed if one.name != "self"]
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in names:
+                    raise ParameterError(_unknown(function.__name__, name, names))
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise ParameterError(f"{function.__name__}: {error}; it takes {', '.join(names)}") from None
+            return function(*args, **kwargs)
+
+        cast(Any, call).__signature__ = signature
+        return call
+
+    return decorate
+
+
+def with_named_arguments(kind: C) -> C:
+    """A decorator of classes: :func:`named_arguments` for each public method that is not decorated yet."""
+    for name, method in list(vars(kind).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_") and not hasattr(method, "__signature__"):
+            setattr(kind, name, named_arguments()(method))
+    return kind
+
+
+def _keywords(source: Any) -> list[inspect.Parameter]:
+    """The arguments that a dataclass or a function takes by name only."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    if is_dataclass(source):
+        return [inspect.Parameter(one.name, kind, default=one.default, annotation=one.type) for one in fields(source)]
+    return [one for one in inspect.signature(source).parameters.values() if one.kind is kind]
+
+
+def _unknown(function: str, name: str, names: list[str]) -> str:
+    """The message on an argument that does not exist.
+
+    >>> _unknown("fit", "metod", ["data", "method"])
+    "fit has no argument 'metod': did you mean 'method'?"
+    """
+    nearest = get_close_matches(name, names, n=1, cutoff=0.5)
+    advice = f"did you mean {nearest[0]!r}?" if nearest else f"it takes {', '.join(names)}"
+    return f"{function} has no argument {name!r}: {advice}"
 
 
 def check_count(name: str, value: Any, *, at_least: int = 1) -> None:

@@ -125,9 +125,7 @@ def check_share(name: str, value: Any) -> None:
         raise ParameterError(f"{name} must be above 0 and at most 1, got {value!r}")
 
 
-def one_target(
-    wanted: Mapping[Any, float] | str, classes: NDArray[Any], grades: Grades | None = None
-) -> tuple[RareClass, float]:
+def one_target(wanted: Any, classes: NDArray[Any], grades: Grades | None = None) -> tuple[RareClass, float]:
     """The class, or the tail of grades, and its recall target.
 
     Args:
@@ -143,6 +141,9 @@ def one_target(
         if recall is None:
             raise ParameterError(f"min_recall: {wanted!r} says no recall: give one, such as '{wanted}=0.9'")
         wanted = {asked: number_of(recall)}
+    if not isinstance(wanted, Mapping):
+        example = {classes.tolist()[0] if len(classes) else "defect": 0.9}
+        raise ParameterError(f"min_recall takes a class and its recall, such as {example}, got {wanted!r}")
     if len(wanted) != 1:
         raise ParameterError(
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"

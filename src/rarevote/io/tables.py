@@ -23,6 +23,52 @@ def _library(name: str) -> Any:
     return need_library(name, f"this needs {name}: pip install {name}")
 
 
+def pandas_index(values: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """A pandas Index of these values, of the type given where they have it."""
+    pandas, column = _library("pandas"), np.asarray(values)
+    given = column.tolist() if column.dtype == object else column
+    try:
+        return pandas.Index(given, dtype=dtype, name=name)
+    except (TypeError, ValueError):
+        return pandas.Index(given, name=name)
+
+
+def pandas_frame(columns: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Any:
+    """A pandas DataFrame of these columns, whose rows are numbered.
+
+    Args:
+        columns: the columns by name.
+        dtypes: the types that columns came with, by name of the column.
+    """
+    pandas = _library("pandas")
+    cells = {name: pandas_index(_cells(column), dtypes.get(name)) for name, column in columns.items()}
+    return pandas.DataFrame({name: pandas.Series(column) for name, column in cells.items()}, columns=list(columns))
+
+
+def polars_frame(columns: Mapping[str, Any]) -> Any:
+    """A polars DataFrame of these columns."""
+    polars = _library("polars")
+    return polars.DataFrame([polars.Series(name, _cells(column), strict=False) for name, column in columns.items()])
+
+
+def arrow_table(columns: Mapping[str, Any]) -> Any:
+    """A pyarrow Table of these columns."""
+    pyarrow = _library("pyarrow")
+    return pyarrow.table({name: pyarrow.array(_cells(column)) for name, column in columns.items()})
+
+
+def _cells(column: Any) -> Any:
+    """The values of a column, which has one type: those of different types become text."""
+    column = np.asarray(column)
+    if column.dtype.kind == "U":
+        return column.tolist()
+    if column.dtype != object:
+        return column
+    values = column.tolist()
+    kinds = {type(value) for value in values if value is not None}
+    return values if len(kinds) <= 1 else ["" if value is None else str(value) for value in values]
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A small immutable table.
@@ -89,19 +135,12 @@ class Table:
         """A pandas Series or DataFrame in crowd-kit's layout: indexed by task or worker."""
         pandas = _library("pandas")
 
-        def made(values: NDArray[Any], dtype: Any, name: str | None = None) -> Any:
-            given = values.tolist() if values.dtype == object else values
-            try:
-                return pandas.Index(given, dtype=dtype, name=name)
-            except (TypeError, ValueError):
-                return pandas.Index(given, name=name)
-
-        levels = [made(values, self.dtypes.get(name), name) for name, values in self.index.items()]
+        levels = [pandas_index(values, self.dtypes.get(name), name) for name, values in self.index.items()]
         index = levels[0] if len(levels) == 1 else pandas.MultiIndex.from_arrays(levels, names=list(self.index))
         data = {
             name: column
             if column.dtype.kind == "f"
-            else pandas.Series(made(column, self.dtypes.get(str(name))), index=index)
+            else pandas.Series(pandas_index(column, self.dtypes.get(str(name))), index=index)
             for name, column in self.values.items()
         }
         if self.series:
@@ -110,28 +149,16 @@ class Table:
         frame = pandas.DataFrame(dict(enumerate(data.values())), index=index)
         names = np.empty(len(data), dtype=object)
         names[:] = list(self.values)
-        frame.columns = made(names, self.dtypes.get("columns"), self.columns_name)
+        frame.columns = pandas_index(names, self.dtypes.get("columns"), self.columns_name)
         return frame
 
     def to_polars(self) -> Any:
         """A polars DataFrame: index columns, then value columns."""
-        polars = _library("polars")
-        return polars.DataFrame(
-            [
-                polars.Series(name, column.tolist() if column.dtype == object else column, strict=False)
-                for name, column in self.columns.items()
-            ]
-        )
+        return polars_frame(self.columns)
 
     def to_arrow(self) -> Any:
         """A pyarrow Table: index columns, then value columns."""
-        pyarrow = _library("pyarrow")
-        return pyarrow.table(
-            {
-                name: pyarrow.array(column.tolist() if column.dtype == object else column)
-                for name, column in self.columns.items()
-            }
-        )
+        return arrow_table(self.columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

@@ -198,17 +198,27 @@ _KEY_PATHS = {
 
 def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> str:
     """The whole page as text."""
-    return _assembled(
-        about,
-        sections,
-        headline=sentences.headline(found),
-        lead=" ".join(filter(None, (sentences.lead(found), f"{about.features}." if about.features else ""))),
-        worlds=[f"{capital(words)}." for words in found.worlds],
-        tiles=sentences.tiles(found),
-        n_classes=len(found.classes.names),
-        leads=found.head.leading is not None,
-        cautions=all_cautions(found, about),
-    )
+    return _assembled(about, sections, **_top(found, about), n_classes=len(found.classes.names))
+
+
+def _top(found: Diagnosis, about: About) -> dict[str, Any]:
+    """What the top of a page says, by the names of its template."""
+    return {
+        "headline": sentences.headline(found),
+        "lead": " ".join(filter(None, (sentences.lead(found), f"{about.features}." if about.features else ""))),
+        "worlds": [f"{capital(words)}." for words in found.worlds],
+        "tiles": sentences.tiles(found),
+        "leads": found.head.leading is not None,
+        "cautions": all_cautions(found, about),
+    }
+
+
+def top_of_page(parts: PageParts, source: str) -> str:
+    """The top of a page alone, for notebooks: the headline, what to expect and the cautions, without style."""
+    about = parts.about(source)
+    # What is said of classes left out points to a section, which is not there.
+    top = template("rarevote.page", "top.html.j2").render(about=about, **_top(parts.found, about), n_classes=0)
+    return f"<div>{top}</div>"
 
 
 def all_cautions(found: Diagnosis, about: About) -> list[str]:

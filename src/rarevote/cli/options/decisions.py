@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,12 +118,23 @@ def _class_and_number(text: str) -> tuple[str, float]:
     return name.strip(), float(number)
 
 
-def check_min_recall(text: str) -> str:
-    """The text, if it can be a class and its target; which class, only the classes of the data say."""
+def check_min_recall(text: str) -> str | float:
+    """The text, if it can be a class and its target; which class, only the classes of the data say.
+
+    A number alone is a recall of the rare class.
+    """
+    try:
+        alone = float(text)
+    except ValueError:
+        alone = nan
+    if 0.0 < alone <= 1.0:
+        return alone
     try:
         _, target = _class_and_number(text)
     except ValueError:
-        raise ParameterError(f"--min-recall wants CLASS=RECALL, such as defect=0.95, got {text!r}") from None
+        raise ParameterError(
+            f"--min-recall wants CLASS=RECALL, such as defect=0.95, or the RECALL of the rare class, got {text!r}"
+        ) from None
     if not 0.0 < target <= 1.0 and parse_tail(text) is None:
         raise ParameterError(f"--min-recall {text}: a recall target lies above 0 and is at most 1")
     return text
@@ -194,8 +206,9 @@ with_decisions = takes(
     cost_option,
     _option(
         "--min-recall",
-        metavar="CLASS=RECALL",
-        help="Flag as many tasks as this recall of the class is expected to need, such as defect=0.95.",
+        metavar="[CLASS=]RECALL",
+        help="Flag as many tasks as this recall of the class (the rare one if not named) is expected to need, such as "
+        "defect=0.95.",
     ),
     _option(
         "--errors",

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched
 from rarevote.crowd.population import population, unvoted_note
@@ -23,7 +24,7 @@ from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_
 from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
 from rarevote.io.read.frames import Origin, read_annotations, read_problems, read_truth
-from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.options import ReadArguments, ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
@@ -34,6 +35,7 @@ _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform", "worker
 _FOR_FILES = ("prediction_columns", "gold_column", "annotator_columns")
 
 
+@with_named_arguments
 @dataclass(frozen=True, eq=False)
 class Crowd:
     """Votes, and all that came with them.
@@ -228,7 +230,8 @@ class Crowd:
         check_way_back(self.export.platform, path, self.export.details)
 
 
-def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
+@named_arguments(ReadOptions)
+def read(data: Any, options: ReadOptions | None = None, **given: Unpack[ReadArguments]) -> Crowd:
     """Read votes, from whatever a person has.
 
     Args:
@@ -252,7 +255,7 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
     return crowd
 
 
-def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
+def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Unpack[ReadArguments]) -> Crowd:
     """As :func:`read`, but frames and arrays without rows are a crowd without tasks: methods and metrics answer one."""
     options = options or ReadOptions(**given)
     if isinstance(data, Crowd):
@@ -301,7 +304,8 @@ def _unvoted(crowd: Crowd) -> tuple[str, ...]:
     return unvoted_note(voted, crowd.n_items - voted)
 
 
-def read_each(data: Any, options: ReadOptions | None = None, **given: Any) -> dict[str, Crowd]:
+@named_arguments(ReadOptions)
+def read_each(data: Any, options: ReadOptions | None = None, **given: Unpack[ReadArguments]) -> dict[str, Crowd]:
     """One crowd for each question of an export that looks like a choice, by the name of the question, best first.
 
     A question with several choices in an answer becomes one yes/no problem per choice, as with ``multilabel``.

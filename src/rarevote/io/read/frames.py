@@ -18,6 +18,7 @@ from rarevote.io.read.columns import (
     check_column_names,
     find_columns,
     ignored_weights,
+    plain_name,
     preferred,
 )
 from rarevote.io.read.options import DEFAULTS, ReadOptions
@@ -73,14 +74,16 @@ def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annota
         votes = Annotations.from_arrays(*(long[role] for role in ALIASES), **policies)
         return with_items(votes, tasks), Origin(kind)
     if isinstance(data, Mapping):
-        chosen = find_columns(list(data), columns, where="the data")
+        chosen = find_columns(list(data), columns, where="the data", otherwise=_wide_hint([*map(str, data)]))
         given = {role: data[name] for role, name in chosen.items()}
         check_same_index(given)
         of_mapping: Encoded = {role: encode_values(values, role) for role, values in given.items()}
         aside = ignored_weights(map(str, data), chosen.values())
         return Annotations.from_encoded(of_mapping, **policies), Origin(notes=tuple(aside))
     frame, kind = as_frame(data, "annotations", _VOTES)
-    chosen = find_columns(frame.columns, columns, where="the frame", otherwise=_index_hint(frame))
+    chosen = find_columns(
+        frame.columns, columns, where="the frame", otherwise=_index_hint(frame) + _wide_hint(frame.columns)
+    )
     encoded: Encoded = {role: encode_series(frame.get_column(name), _titled(name)) for role, name in chosen.items()}
     dtypes = {}
     if kind == "pandas":
@@ -310,6 +313,14 @@ def _computed(compute: Callable[[], Any], what: str) -> Any:
             "first, and see whether its columns are right"
         ) from None
     return frame
+
+
+def _wide_hint(names: Sequence[str]) -> str:
+    """That columns may be annotators, where none of them names a role of its own but the task."""
+    own = {name for role, known in ALIASES.items() if role != "task" for name in known}
+    if len(names) < 2 or any(plain_name(name) in own for name in names):
+        return ""
+    return ". If each column holds the votes of one annotator (a pivoted table): wide=True"
 
 
 def _index_hint(frame: Any) -> str:

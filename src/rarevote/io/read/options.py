@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from rarevote.errors import ParameterError, how
 
@@ -18,6 +18,36 @@ _KNOWN = {
     "worker_from": ("file", "folder"),
     "ground_truth": ("votes", "gold", "ignore"),
 }
+
+
+class ReadArguments(TypedDict, total=False):
+    """The fields of :class:`ReadOptions` as keyword arguments, for editors and type checkers; a test compares them."""
+
+    columns: Mapping[str, str] | None
+    classes: Sequence[Any] | None
+    abstain: Sequence[Any]
+    keep: Keep
+    missing: Missing
+    show: Sequence[str]
+    wide: bool
+    annotator_columns: Sequence[str]
+    worker_from: Literal["file", "folder"] | None
+    file_format: str | None
+    has_header: bool
+    sheet: str | None
+    platform: str | None
+    question: str | None
+    multilabel: bool | None
+    choice: str | None
+    nothing_ticked: Literal["no", "ignore"] | None
+    separator: str | None
+    choice_columns: Sequence[str]
+    ground_truth: Literal["votes", "gold", "ignore"] | None
+    include_predictions: bool
+    free_text: bool
+    prediction_columns: Sequence[str]
+    gold_column: str | None
+    items: Any
 
 
 @dataclass(frozen=True)
