@@ -149,10 +149,8 @@ def fit(
             )
         require_capability(estimator, "features", option)
     crowd = one_problem(read(data, **reading))
-    joined: ItemFeatures | None = None
-    if isinstance(features, ItemFeatures):
-        joined = features
-    elif given.is_given:
+    joined = features if isinstance(features, ItemFeatures) else None
+    if joined is None and given.is_given:
         if isinstance(pred_probs, np.ndarray):
             pred_probs = with_ids(pred_probs, data, crowd.annotations, reading.get("columns"))
             given = replace(given, pred_probs=pred_probs)
@@ -493,7 +491,8 @@ class Fitted:
         from rarevote.diagnose.explain import explain, find_task
 
         number = find_task(self.annotations, task, self.crowd.title, free=self.reported.free)
-        return explain(self.method, number, label, self.probabilities[number], is_gold=self.reported.gold[number] >= 0)
+        p, is_gold = self.probabilities[number], bool(self.reported.gold[number] >= 0)
+        return explain(self.method, number, label, p, is_gold=is_gold, shown=self.crowd.shown)
 
     def audit(
         self, name: Any, target: Share = 0.9, *, confidence: Share = 0.95, flag_cost: float = 1.0,

@@ -345,7 +345,7 @@ class Result(Described, Framed):
         if find is not None:
             code = RareClass.of(crowd.classes, crowd.class_votes, find).code
             worth = unseen_of(self.probabilities, crowd, code)
-        return self._planned(
+        plan = self._planned(
             self.rule.stakes(crowd.classes, self.probabilities.mean),
             path,
             form,
@@ -355,6 +355,7 @@ class Result(Described, Framed):
             available=available,
             worth=worth,
         )
+        return replace(plan, votes_per_item=votes_per_item)
 
     def explain(self, task: Any) -> Explanation:
         """Why a task got its label, vote by vote."""
@@ -368,6 +369,7 @@ class Result(Described, Framed):
             int(self.codes[number]),
             self.probabilities.p[number],
             is_gold=bool(self.probabilities.gold[number] >= 0),
+            shown=fitted.crowd.shown,
         )
 
     def report(

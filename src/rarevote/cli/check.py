@@ -12,8 +12,6 @@ from rarevote.cli.options.verb import verb
 from rarevote.cli.progress import counting
 from rarevote.cli.show import say, tell
 
-_SIGNS = {"stop": "!!", "care": " !", "note": "  "}
-
 
 @verb(
     "rarevote check labels.csv",
@@ -26,8 +24,6 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 @talk_options
 def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
-    from rarevote.crowd.words import capital
-    from rarevote.diagnose.check import QUESTIONS
     from rarevote.diagnose.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
@@ -42,21 +38,7 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
             continue
         say()
         begin(name)
-        for question, title in QUESTIONS.items():
-            answers = found.answers(question)
-            if answers:
-                tell(title)
-            for one in answers:
-                tell(f"{_SIGNS[one.weight]} {one.description}")
-            if answers:
-                tell()
-        tell("What to expect")
-        for words in found.worlds:
-            tell(f"   {capital(words)}.")
-        tell()
-        tell(f"verdict: {found.verdict}")
-        for words in found.reasons:
-            tell(f"   {words}")
+        tell(str(found))
     if as_json:
         tell_records(records)
     if strict and fails:

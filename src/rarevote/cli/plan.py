@@ -21,15 +21,13 @@ from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
-from rarevote.cli.show import aligned, say, tell, tell_rest
+from rarevote.cli.show import say, tell
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
     from rarevote.decide.review import ReviewPlan
     from rarevote.result import Result
-
-_SHOWN_NAMES = 3
 
 
 @verb(
@@ -114,7 +112,7 @@ def plan(
         for name, found in plans.items():
             say()
             begin(name)
-            _tell(found, votes_per_item, top, has_file=out is not None)
+            tell(found.text(top, has_file=out is not None))
             if find is not None and found.items:
                 n_expected = _expected_number(results[name], found, find)
                 tell(f"{n_expected:,.1f} of these items are expected to be {find}")
@@ -129,29 +127,3 @@ def _expected_number(result: Result, found: ReviewPlan, find: str) -> float:
     votes = result.fitted.annotations
     code = RareClass.of(votes.classes, votes.class_votes, find).code
     return float(result.probabilities.p[[item.row for item in found.items], code].sum())
-
-
-def _tell(found: ReviewPlan, votes_per_item: int, top: int, *, has_file: bool) -> None:
-    if not found.items:
-        tell("nothing is in doubt: further votes would change no label")
-        return
-    rows = [
-        [
-            str(item.task),
-            "no answer" if item.decided is None else str(item.decided),
-            str(item.doubt),
-            f"{item.gain:.3f}",
-            ", ".join(map(str, item.annotators)) or "somebody new",
-        ]
-        for item in found.items[:top]
-    ]
-    tell(aligned(["item", "decided", "may be", "gain", "ask"], rows))
-    tell_rest(len(found.items) - top, has_file=has_file)
-    tell(
-        f"\n{counted(len(found.items) * votes_per_item, 'vote')} on {counted(len(found.items), 'item')}; gain: by how "
-        "much the expected cost falls once the item is known,"
-    )
-    tell(f"together from {found.expected_cost:,.1f} to {found.expected_cost - found.saved:,.1f} at best")
-    if found.load:
-        most = [f"{name} ({number})" for name, number in list(found.load.items())[:_SHOWN_NAMES]]
-        tell(f"{counted(len(found.load), 'person is', 'people are')} asked, most often {', '.join(most)}")

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.crowd.words import aligned as aligned
 from rarevote.crowd.words import counted
+from rarevote.crowd.words import printable as printable
+from rarevote.crowd.words import share as share
 
 if TYPE_CHECKING:
     from rarevote.api import Result
@@ -29,17 +32,6 @@ _UNTOLD = "?"
 _QUIET = "rarevote.quiet"
 # Where click keeps the words of the command line.
 _WORDS = "rarevote.words"
-
-
-def printable(text: str) -> str:
-    """The text with everything that a terminal would obey, or that hides what is written, shown as an escape.
-
-    >>> printable("ann\\x1b[2J"), printable("é"), printable("a\\nb")
-    ('ann\\\\x1b[2J', 'é', 'a\\\\nb')
-    """
-    if text.isprintable():
-        return text
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
 
 
 def _lines(text: str) -> str:
@@ -108,18 +100,6 @@ def _coloured(text: str, colour: int) -> str:
     return f"\x1b[{colour}m{text}\x1b[0m" if wanted else text
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as text: first column left, the others right."""
-    header, rows = [printable(cell) for cell in header], [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-        return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
-
-    return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
-
-
 def tell_rest(n: int, *, has_file: bool) -> None:
     """How many rows a table does not show, and how to see them."""
     if n > 0:
@@ -162,11 +142,6 @@ def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = No
     say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
     say(left_out)
     return left_out
-
-
-def share(value: float | None) -> str:
-    """A share with three decimals; a dash for one that there is not."""
-    return "-" if value is None else f"{value:.3f}"
 
 
 def decision_words(result: Result) -> list[str]:
@@ -241,10 +216,7 @@ def unanswered_words(n: int) -> str:
 
 def review_words(plan: ReviewPlan, path: Path | None) -> str:
     """What a review would save."""
-    return (
-        f"wrote {len(plan.items):,} tasks to review to {path}; knowing them lowers the expected cost "
-        f"from {plan.expected_cost:,.1f} to {plan.expected_cost - plan.saved:,.1f}"
-    )
+    return f"wrote {len(plan.items):,} tasks to review to {path}; {plan.saving}"
 
 
 def _cell(found: Expected, digits: int) -> str:

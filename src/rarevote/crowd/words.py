@@ -1,4 +1,4 @@
-"""Numbers and names as a person reads them, in sentences and in a notebook (where every name is escaped)."""
+"""Numbers and names as a person reads them, in sentences, plain tables and notebooks (where names are escaped)."""
 
 from __future__ import annotations
 
@@ -138,3 +138,31 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def printable(text: str) -> str:
+    """The text with everything that a terminal would obey, or that hides what is written, shown as an escape.
+
+    >>> printable("ann\\x1b[2J"), printable("é"), printable("a\\nb")
+    ('ann\\\\x1b[2J', 'é', 'a\\\\nb')
+    """
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as text: first column left, the others right."""
+    header, rows = [printable(cell) for cell in header], [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
+
+
+def share(value: float | None) -> str:
+    """A share with three decimals; a dash for one that there is not."""
+    return "-" if value is None else f"{value:.3f}"

@@ -26,6 +26,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count
 from rarevote.crowd.names import find_name, object_array, plain_name, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.words import NO_ANSWER, aligned, counted
 from rarevote.decide.decision import expected_costs
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED
@@ -38,6 +39,10 @@ from rarevote.io.platforms.write_back import (
     write_records,
 )
 from rarevote.io.write.columns import write_columns
+
+# So many tasks of a plan, and so many people, are shown.
+SHOWN_ITEMS = 20
+_SHOWN_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class ReviewItem:
     annotators: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReviewPlan:
     """Tasks to review, most useful first.
 
@@ -71,11 +76,61 @@ class ReviewPlan:
         items: the tasks.
         expected_cost: expected cost of all decisions as they stand.
         saved: by how much the review is expected to lower it.
+        votes_per_item: of a plan of further votes, how many each task gets; 0 for a review by an expert.
     """
 
     items: tuple[ReviewItem, ...]
     expected_cost: float
     saved: float
+    votes_per_item: int = 0
+
+    @property
+    def saving(self) -> str:
+        """What a review would save, in words."""
+        left = self.expected_cost - self.saved
+        return f"knowing them lowers the expected cost from {self.expected_cost:,.1f} to {left:,.1f}"
+
+    def __repr__(self) -> str:
+        return f"ReviewPlan({counted(len(self.items), 'task')}; {self.saving})"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, top: int = SHOWN_ITEMS, *, has_file: bool = False) -> str:
+        """What the terminal prints of it.
+
+        Args:
+            top: the most tasks to show.
+            has_file: whether all of them are in a file, so that nothing need be said of the others.
+        """
+        if not self.votes_per_item:
+            return f"{counted(len(self.items), 'task')} to review; {self.saving}"
+        if not self.items:
+            return "nothing is in doubt: further votes would change no label"
+        rows = [
+            [
+                str(item.task),
+                NO_ANSWER if item.decided is None else str(item.decided),
+                str(item.doubt),
+                f"{item.gain:.3f}",
+                ", ".join(map(str, item.annotators)) or "somebody new",
+            ]
+            for item in self.items[:top]
+        ]
+        lines = [aligned(["item", "decided", "may be", "gain", "ask"], rows)]
+        if len(self.items) > top:
+            every = how("items has them all", "--top N shows more, --out FILE writes them all")
+            lines.append(f"... {len(self.items) - top:,} more" + ("" if has_file else f" ({every})"))
+        n_votes, n_items = len(self.items) * self.votes_per_item, len(self.items)
+        lines += [
+            f"\n{counted(n_votes, 'vote')} on {counted(n_items, 'item')}; gain: by how much the expected cost falls "
+            "once the item is known,",
+            f"together from {self.expected_cost:,.1f} to {self.expected_cost - self.saved:,.1f} at best",
+        ]
+        if self.load:
+            most = [f"{name} ({number})" for name, number in list(self.load.items())[:_SHOWN_NAMES]]
+            lines.append(f"{counted(len(self.load), 'person is', 'people are')} asked, most often {', '.join(most)}")
+        return "\n".join(lines)
 
     @property
     def load(self) -> dict[Any, int]:

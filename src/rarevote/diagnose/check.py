@@ -28,6 +28,7 @@ from rarevote.decide.floor import SMALL_POPULATION
 from rarevote.decide.guards import silences
 from rarevote.decide.probabilities import Probabilities
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_figures, agreement_of
+from rarevote.diagnose.check_text import CheckText
 from rarevote.diagnose.jury import JuryCondition, jury_condition, jury_sentences
 from rarevote.diagnose.leaning import Leaning, leaning_of, world_sentences
 from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
@@ -88,8 +89,8 @@ class Finding(Described):
     short: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Check:
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(CheckText):
     """Whether the labels of a fit may be used.
 
     Attributes:

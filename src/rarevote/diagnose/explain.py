@@ -11,7 +11,8 @@ posterior alone.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
 from rarevote.crowd.population import item_name
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.methods.base import Estimator
 
@@ -55,7 +57,7 @@ class Weighed:
     features: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """One item.
 
@@ -75,6 +77,8 @@ class Explanation:
         is_gold: whether the label was given as known.
         weighed: the evidence, or None where the method's posterior is no sum of it (or the label was given).
         has_answer: whether the item got a label; without one, ``label`` is the likeliest class.
+        method: name of the method.
+        shown: what is shown of the item, by name of the column.
     """
 
     number: int
@@ -91,9 +95,28 @@ class Explanation:
     is_gold: bool
     weighed: Weighed | None
     has_answer: bool = True
+    method: str = ""
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        label = self.classes[self.label] if self.has_answer else "no answer"
+        return f"Explanation({self.task}: {label}, {counted(len(self.labels), 'vote')})"
+
+    def __str__(self) -> str:
+        from rarevote.diagnose.explain_text import explanation_text
+
+        return explanation_text(self)
 
 
-def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_gold: bool = False) -> Explanation:
+def explain(
+    estimator: Estimator,
+    number: int,
+    label: int,
+    p: FloatArray,
+    *,
+    is_gold: bool = False,
+    shown: Mapping[str, NDArray[Any]] | None = None,
+) -> Explanation:
     """Explain the label of one item; see :meth:`rarevote.Result.explain`.
 
     Args:
@@ -102,6 +125,7 @@ def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_
         label: number of the class that it got, or -1 for no answer.
         p: probability of every class, (n_classes).
         is_gold: whether the label was given as known.
+        shown: columns of the population that are shown.
     """
     crowd = estimator.annotations_
     own = crowd.votes_on(number)
@@ -109,19 +133,19 @@ def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_
     votes = np.bincount(labels, minlength=crowd.n_classes)
     majority = int(first_of_best(votes[None])[0]) if len(labels) else -1
     # Without an answer, the likeliest class is weighed.
-    shown = label if label >= 0 else int(p.argmax())
+    weighed_label = label if label >= 0 else int(p.argmax())
     others = p.copy()
-    others[shown] = -1.0
-    rival = majority if majority not in (-1, shown) else int(others.argmax())
+    others[weighed_label] = -1.0
+    rival = majority if majority not in (-1, weighed_label) else int(others.argmax())
     posterior = _posterior_of(estimator, number, p)
     weighed = None
     if estimator.capabilities.explain and not is_gold and crowd.n_classes > 1:
-        weighed = _weighed(estimator, number, shown, rival, posterior)
+        weighed = _weighed(estimator, number, weighed_label, rival, posterior)
     return Explanation(
         number,
         item_name(crowd, number),
         crowd.classes,
-        shown,
+        weighed_label,
         rival,
         majority,
         crowd.workers[crowd.worker[own]],
@@ -132,6 +156,8 @@ def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_
         is_gold,
         weighed,
         has_answer=label >= 0,
+        method=estimator.method_name,
+        shown={name: str(texts[number]) for name, texts in (shown or {}).items()},
     )
 
 
