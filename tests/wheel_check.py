@@ -19,6 +19,7 @@ VERBS = """
 --version
 methods
 datasets
+datasets list
 datasets show rte
 datasets import jigsaw toxic.csv --cache cache
 simulate --tasks 200 --seed 1 --out crowd

@@ -56,6 +56,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "push label-studio": ({"result", "export"}, set()),
     "watch": ({*FIT, "cost"}, {"out", "review_out"}),
     "datasets": ({"data"}, set()),
+    "datasets list": ({"data"}, set()),
     "datasets show": (set(), set()),
     "datasets fetch": (set(), {"cache"}),
     "datasets import": ({"file", "truth"}, {"cache"}),
