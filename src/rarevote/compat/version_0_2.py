@@ -85,7 +85,7 @@ class CalibratedPosterior:
 def calibrate(fitted: Fitted, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
     """See :attr:`rarevote.Fitted.probabilities`, and :attr:`rarevote.Result.decision` for class shares."""
     del sampled
-    _warn("Fitted.calibrate()", "Fitted.probabilities, and Result.expect() for class shares with intervals", further=1)
+    _warn("Fitted.calibrate()", "Fitted.probabilities, and Result.expect() for class shares with intervals", further=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = fitted.decide(prevalence=prevalence)
