@@ -59,6 +59,7 @@ class Expert:
         page.goto(address)
         page.wait_for_url(lambda url: url.endswith("/start"))
         self.press("Enter")
+        page.wait_for_load_state("load")  # by then the script of the new page listens to keys
 
     def _refuse(self, dialog: Dialog) -> None:
         self.said.append(f"dialog: {dialog.message}")
