@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from rarevote.result import Result
 
 _MAX_NAMED = 5
-_HALF = 0.5
 
 
 @dataclass(frozen=True)
 class StandsOut:
-    """An annotator who surely recognises less than half of a class.
+    """An annotator who surely recognises a class less often than chance.
 
     Attributes:
         worker: the annotator.
@@ -150,7 +149,7 @@ def compare(before: WatchState, result: Result, seen: str) -> Changes:
 
 
 def stand_out(result: Result) -> list[StandsOut]:
-    """Annotators whose whole 95% interval for the class that matters, or for the largest, lies below one half."""
+    """Annotators whose whole 95% interval for the class that matters, or for the largest, lies below chance, 1 / K."""
     fitted = result.fitted
     votes = fitted.annotations
     p = result.probabilities.p[: votes.n_tasks]
@@ -158,7 +157,7 @@ def stand_out(result: Result) -> list[StandsOut]:
     others = [int(k) for k in np.argsort(-p.sum(axis=0), kind="stable") if k not in fitted.rare.codes]
     found = []
     for k in [*fitted.rare.codes, *others[:1]]:
-        for r in np.flatnonzero(high[:, k] < _HALF).tolist():
+        for r in np.flatnonzero(high[:, k] < 1 / votes.n_classes).tolist():
             figures = (float(accuracy[r, k]), float(low[r, k]), float(high[r, k]))
             found.append(StandsOut(str(votes.workers[r]), str(votes.classes[k]), *figures))
     return found
