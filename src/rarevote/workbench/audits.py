@@ -19,7 +19,7 @@ from rarevote.audit.of_fit import result_columns
 from rarevote.audit.plan_file import Answer, read_text
 from rarevote.audit.saved_answers import asked_in
 from rarevote.audit.source import read_again
-from rarevote.audit.words import forecast_words, relative_to, status_sentences
+from rarevote.audit.words import forecast_words, gold_words, relative_to, status_sentences
 from rarevote.crowd.words import percent, quoted
 from rarevote.errors import InputError
 from rarevote.io.write.columns import write_columns
@@ -96,7 +96,7 @@ class AuditSession(ReviewSession):
         """CERTIFIED, SUPPORTED, prevalence, what more reviews would buy; nothing about any one item."""
         audit = self.audit
         ahead = forecast_words(audit) if audit.pending else []
-        return [*status_sentences(audit), *ahead, relative_to(audit)]
+        return [*status_sentences(audit), *filter(None, [gold_words(audit)]), *ahead, relative_to(audit)]
 
     def resume(self, *, worst_case: bool = False) -> None:
         """Make the answers final and draw the next round.
