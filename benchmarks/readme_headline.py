@@ -1,4 +1,4 @@
-"""Put figures, tables and sentences of a finished study into the README, and its results into docs/evidence.
+"""Put figures, tables and sentences of a finished study into docs/benchmarks.md, and its results into docs/evidence.
 
 rarevote study paper --data DATASETS --out STUDY
 python -m benchmarks.readme_headline STUDY
@@ -27,11 +27,11 @@ def main() -> None:
         rows = [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(handle)]
     evidence.write("study_paper", (row for row in rows if row["minority_recall"]))
     section = write_evidence(Path(sys.argv[1]), REPOSITORY / "docs", command=command)
-    readme = REPOSITORY / "README.md"
-    text = readme.read_text(encoding="utf-8")
+    page = REPOSITORY / "docs" / "benchmarks.md"
+    text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    readme.write_text(f"{before}{BEGIN}\n{section}\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{BEGIN}\n{section}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""The picture on the first screen of the README: ``python -m benchmarks.readme_picture`` writes docs/rails.svg.
+"""The picture of the README: ``python -m benchmarks.readme_picture`` writes docs/rails.svg and docs/rails-dark.svg.
 
-The rails of ``rarevote demo``: how many defects each number of flagged images finds, with every method's own decision.
+It shows the data of ``rarevote demo``: the defects found for each number of flagged images, and the decision of each
+method.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import altair
@@ -12,11 +14,12 @@ import numpy as np
 
 import rarevote
 from benchmarks.evidence import REPOSITORY
-from rarevote.charts.svg import themed, to_svg
+from rarevote.charts.svg import COLOURS, light, themed, to_svg
 from rarevote.cli.demo import METHOD_TITLES, RARE
 from rarevote.simulate.files import example_files
 
 PICTURE = REPOSITORY / "docs" / "rails.svg"
+DARK_PICTURE = PICTURE.with_name("rails-dark.svg")
 _MAX_FLAGGED = 600
 
 
@@ -38,19 +41,36 @@ def figures() -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
 
 
 def chart() -> Any:
-    """The picture as a chart."""
+    """The picture as a chart, in the light colours."""
     curve, points, total = figures()
     x = altair.X("flagged:Q", title="images flagged, of 3,000", scale=altair.Scale(domain=[0, _MAX_FLAGGED]))
     y = altair.Y("found:Q", title=f"defects found, of {total}", scale=altair.Scale(domain=[0, total]))
-    line = altair.Chart(altair.InlineData(values=curve)).mark_line(color="#5b7083", strokeWidth=2).encode(x=x, y=y)
+    line = altair.Chart(altair.InlineData(values=curve)).mark_line(color=light("soft"), strokeWidth=2).encode(x=x, y=y)
     base = altair.Chart(altair.InlineData(values=points)).encode(x=x, y=y)
-    dots = base.mark_point(filled=True, size=110, color="#c4622d", opacity=1)
-    words = base.mark_text(align="left", dx=10, dy=12, fontSize=13).encode(text="method:N")
-    return themed((line + dots + words).properties(width=560, height=260))
+    dots = base.mark_point(filled=True, size=110, color=light("rare"), opacity=1)
+    # A label on the right half ends below its point, so that a wider font does not run out of the picture.
+    labels = [
+        base.transform_filter(f"datum.flagged {side} {_MAX_FLAGGED // 2}")
+        .mark_text(align=align, dx=dx, dy=dy, fontSize=13, color=light("ink"))
+        .encode(text="method:N")
+        for side, align, dx, dy in (("<=", "left", 10, 12), (">", "right", 14, 20))
+    ]
+    layers = altair.layer(line, dots, *labels)
+    return themed(layers.properties(width=560, height=260, padding={"left": 5, "top": 8, "right": 16, "bottom": 5}))
+
+
+def dark(svg: str) -> str:
+    """The same picture in the dark colours."""
+    swapped = {colour.light: colour.dark for colour in COLOURS.values()} | {"white": COLOURS["paper"].dark}
+    return re.sub(
+        r'(fill|stroke)="([^"]+)"', lambda match: f'{match[1]}="{swapped.get(match[2].lower(), match[2])}"', svg
+    )
 
 
 def main() -> None:
-    PICTURE.write_text(to_svg(chart()), encoding="utf-8")
+    svg = to_svg(chart())
+    PICTURE.write_text(svg, encoding="utf-8")
+    DARK_PICTURE.write_text(dark(svg), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""The evidence section of the README, written from the files of a finished ``rarevote study paper``.
+"""The paper's comparison in docs/benchmarks.md, written from the files of a finished ``rarevote study paper``.
 
-Every number in it is read from these files, and so is whether a difference is told as one: an interval that includes
-zero is called no clear difference, whatever its mean.
+Every number in it is read from these files. A difference whose interval includes zero is called no clear difference.
 """
 
 from __future__ import annotations
@@ -72,28 +71,27 @@ def write_evidence(study: Path, figures: Path, *, command: str | None = None, da
     return "\n".join(
         [
             _paragraph(
-                "`rarevote study paper --out study` reruns the paper's comparison and prints ours beside theirs.",
-                f"Of its {len(sets)} datasets {sum(sets.values())} can be had; figures are means over these,",
-                "with the defaults.",
+                "`rarevote study paper --out study` reruns the paper's comparison and prints our figures next to the",
+                f"published ones. {sum(sets.values())} of its {len(sets)} datasets are available; figures are means",
+                "over these, with the defaults.",
             ),
             to_markdown(reproduction_table(_read(study / "deviation.csv"))),
-            "### Deciding and ranking are two things\n",
+            "### Ranking and deciding\n",
             _paragraph(
-                "A method ranks the items and then decides how many of them to flag. Labels show both at once; these",
-                "figures show the ranking alone, what the probabilities mean, and the decision:",
+                "A method ranks the items and then decides how many of them to flag. Labels mix the two. This table",
+                "shows the ranking alone, the quality of the probabilities, and the decision:",
             ),
             to_markdown(ranking_table(means)),
-            "![Recall against flags per true item: the curve and the own point of each method]"
-            f"({figures.name}/operating_points.svg)\n",
+            "![Recall against flags per true item: the curve and the decision of each method](operating_points.svg)\n",
             _paragraph(*_strengths(means, paired)),
             _paragraph(*_limits(means, paired, ablation)),
             _paragraph(*_anchored(means, paired)),
             _paragraph(
-                "Differences are means over datasets; 95 % intervals by bootstrap over source groups of related",
+                "Differences are means over datasets; 95% intervals by bootstrap over source groups of related",
                 "datasets.",
             ),
             "### The paper's own table\n",
-            f"![Minority recall and balanced accuracy of each method]({figures.name}/headline.svg)\n",
+            "![Minority recall and balanced accuracy of each method](headline.svg)\n",
             headline,
         ]
     )
@@ -194,10 +192,11 @@ def reproduction_table(rows: list[Row]) -> StudyTable:
         counts = (f"{n} of {len(sets)}" for n in (equal, near))
         cells.append((method_title(method), *counts, *(f"{mean:.3f}" for mean in apart)))
     return StudyTable(
-        ("Method", "Equal to the print", "Within 0.01", "Mean distance in recall", "in F1"),
+        ("Method", "Equal to the published value", "Within 0.01", "Mean distance in recall", "in F1"),
         cells,
         notes=[
-            "Rows of the paper's table per dataset: recall of the rarest class and macro-F1, both, to three decimals.",
+            "Rows of the paper's table for each dataset: recall of the rarest class and macro-F1, both to three "
+            "decimals.",
             *(f"Left out: {words}" for words in sorted(doubtful)),
         ],
     )
@@ -219,8 +218,8 @@ def ranking_table(means: dict[str, Row]) -> StudyTable:
         notes=[
             "Rarest class of each dataset. AP: area under precision against recall; mAP: its mean over classes. "
             "Recall @DS: share of the class among as many of the highest-ranked items as Dawid–Skene flags. Flags for "
-            "90%: how many must be looked at to find so much, per item of the class. PLAT, for two classes only, is "
-            "in the study's tables of binary datasets.",
+            "90%: how many items must be reviewed to find 90% of the class, per item of the class. PLAT, which handles "
+            "two classes only, is in the study's tables of binary datasets.",
         ],
     )
 
@@ -251,15 +250,16 @@ def _against(paired: list[Row], method: str, rival: str, metric: str) -> str:
 def _strengths(means: dict[str, Row], paired: list[Row]) -> list[str]:
     mean, against = _of(means), _less(paired, "cc-rasch")
     return [
-        f"**What CC-Rasch is good at.** Finding the rare class: recall of its own labels {mean('cc-rasch', 'recall')},",
+        "**What CC-Rasch does well.** It finds the rare class: the recall of its labels is "
+        f"{mean('cc-rasch', 'recall')},",
         f"Dawid–Skene {mean('dawid-skene', 'recall')} ({against('dawid-skene', 'minority_recall')}), majority vote "
         f"{mean('majority-vote', 'recall')}",
-        f"({against('majority-vote', 'minority_recall')}). As a ranking it is to be measured against a "
+        f"({against('majority-vote', 'minority_recall')}). As a ranking, compare it with a "
         "majority vote first: average precision",
         f"{mean('cc-rasch', 'average_precision')} against {mean('majority-vote', 'average_precision')} "
         f"({against('majority-vote', 'average_precision')}), ROC-AUC {mean('cc-rasch', 'roc_auc')} against "
         f"{mean('majority-vote', 'roc_auc')} ({against('majority-vote', 'roc_auc')}),",
-        f"{mean('cc-rasch', 'flags_90_per_item')} flags per true item for 90 % of the class against "
+        f"{mean('cc-rasch', 'flags_90_per_item')} flags per true item for 90% of the class against "
         f"{mean('majority-vote', 'flags_90_per_item')}",
         f"({against('majority-vote', 'flags_90_per_item')}).",
     ]
@@ -268,18 +268,18 @@ def _strengths(means: dict[str, Row], paired: list[Row]) -> list[str]:
 def _limits(means: dict[str, Row], paired: list[Row], ablation: list[Row]) -> list[str]:
     mean, against = _of(means), _less(paired, "cc-rasch")
     return [
-        "**Its limits.** Much of that recall is boldness: it flags "
-        f"{mean('cc-rasch', 'flags_per_item')} items for every one of the rare class, Dawid–Skene",
+        "**Its limits.** Much of that recall comes from flagging more: "
+        f"{mean('cc-rasch', 'flags_per_item')} items for each item of the rare class, Dawid–Skene",
         f"{mean('dawid-skene', 'flags_per_item')}, at precision {mean('cc-rasch', 'precision')} and "
-        f"{mean('dawid-skene', 'precision')}. Given Dawid–Skene's number of flags it finds "
+        f"{mean('dawid-skene', 'precision')}. With as many flags as Dawid–Skene it finds "
         f"{mean('cc-rasch', 'recall_at_ds')}",
-        f"({against('dawid-skene', 'recall_at_ds')}); in average precision GLAD has "
+        f"({against('dawid-skene', 'recall_at_ds')}); the average precision of GLAD is "
         f"{mean('glad', 'average_precision')}",
         f"({against('glad', 'average_precision')}). With one balanced rule for all methods, balanced accuracy is",
         f"{_with_one_rule(ablation)}.",
-        f"Its posterior is too sure: log loss {mean('cc-rasch', 'log_loss')}, calibration error "
+        f"Its posterior is overconfident: log loss {mean('cc-rasch', 'log_loss')}, calibration error "
         f"{mean('cc-rasch', 'ece')}. Results show a calibrated probability instead, for this and every method",
-        "([one probability](docs/how-it-works.md#one-probability)).",
+        "([one probability](how-it-works.md#one-probability)).",
     ]
 
 

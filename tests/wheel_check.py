@@ -13,6 +13,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 
 # Every verb that needs no extra, in an order in which each finds what it reads.
 VERBS = """
@@ -124,9 +125,11 @@ def main() -> None:
         for line in STUDY.strip().split("\n"):
             run(scripts / "rarevote", *line.split(), folder=place / "verbs")
         text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+        votes = [line.strip("|").replace("|", ",").replace(" ", "") for line in TABLE.findall(text)[0].splitlines()]
         for number, (language, code) in enumerate(BLOCK.findall(text)):
             folder = place / f"block-{number}"
             folder.mkdir()
+            (folder / "votes.csv").write_text("\n".join([votes[0], *votes[2:]]) + "\n", encoding="utf-8")
             if language == "bash":
                 run("bash", "-euc", f'PATH="{scripts}:$PATH"\n{code}', folder=folder)
             elif language == "python":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import subprocess
 import tomllib
@@ -15,12 +16,29 @@ from tests.conftest import shortened_chains
 from tests.docs.shell import in_shell, shell_environment
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+README = REPOSITORY / "README.md"
+PAGES = [README, *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def tables(page: Path) -> list[list[list[str]]]:
+    """The tables of a page, as rows of cells without the line below the heading."""
+    found: list[list[list[str]]] = [[]]
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("|"):
+            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
+        elif found[-1]:
+            found.append([])
+    return [[rows[0], *rows[2:]] for rows in found if rows]
+
+
+def write_votes_of_the_readme(folder: Path) -> None:
+    """The first table of the README is the file that its first command reads."""
+    (folder / "votes.csv").write_text("".join(f"{','.join(row)}\n" for row in tables(README)[0]), encoding="utf-8")
 
 
 def by_name(page: Path) -> str:
@@ -45,6 +63,8 @@ LONG = {"README.md", "tutorial.md"}
 def test_code_blocks_run(page: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path_factory.mktemp("page"))
     namespace: dict[str, object] = {}
+    if page == README:
+        write_votes_of_the_readme(Path.cwd())
     # That they run is the point here, not what they say.
     with shortened_chains():
         for language, code in blocks(page):
@@ -109,24 +129,39 @@ def test_links_and_anchors_lead_somewhere(page: Path) -> None:
             continue
         aim = page.parent / target if target else page
         assert aim.exists(), target
-        if anchor:
+        if anchor and aim.suffix == ".md":  # that of a picture says whether it is for light or dark
             assert anchor in anchors(aim), f"{target}#{anchor}"
+
+
+def test_the_readme_can_be_read_in_minutes() -> None:
+    assert len(README.read_text(encoding="utf-8").split()) <= 900
+
+
+def test_the_labels_of_the_readme_are_those_of_its_votes(tmp_path: Path) -> None:
+    write_votes_of_the_readme(tmp_path)
+    command = next(code for language, code in blocks(README) if language == "bash")
+    rarevote(*command.split()[1:], folder=tmp_path)
+    head, *rows = csv.reader((tmp_path / "labels.csv").read_text(encoding="utf-8").splitlines())
+    shown = [[cell if not re.fullmatch(r"0\.\d+", cell) else f"{float(cell):.3f}" for cell in row] for row in rows]
+    assert (len(tables(README)[0]), len(shown)) == (7, 3)
+    assert tables(README)[1] == [head, *shown]
 
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
     shown = rarevote("demo")
-    text = next(code for language, code in blocks(REPOSITORY / "README.md") if language == "text")
+    text = next(code for language, code in blocks(README) if language == "text")
     assert text.strip() in shown.stdout
 
 
 def test_the_picture_of_the_readme_shows_the_same() -> None:
     """Made by ``python -m benchmarks.readme_picture`` from the demo."""
-    picture = (REPOSITORY / "docs" / "rails.svg").read_text(encoding="utf-8")
-    text = next(code for language, code in blocks(REPOSITORY / "README.md") if language == "text")
+    text = next(code for language, code in blocks(README) if language == "text")
     shown = re.findall(r" {2,}(\d+) +(\d+) of 120 ", text)
     assert len(shown) == 4
-    for flagged, found in shown:
-        assert f"flagged, of 3,000: {flagged}; defects found, of 120: {found}" in picture
+    for name in re.findall(r'(?:srcset|src)="([^"]+)"', README.read_text(encoding="utf-8")):
+        picture = (REPOSITORY / name).read_text(encoding="utf-8")
+        for flagged, found in shown:
+            assert f"flagged, of 3,000: {flagged}; defects found, of 120: {found}" in picture
 
 
 def test_contributing_is_short() -> None:

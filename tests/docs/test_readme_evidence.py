@@ -1,4 +1,4 @@
-"""The README's table of rankings against the results of the study that stand in the evidence."""
+"""The table of rankings in docs/benchmarks.md and the figures of the README against docs/evidence."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ LATER = ("log_loss", "ece", "minority_recall", "minority_precision", "balanced_a
 
 def test_every_number_of_the_table_is_a_mean_of_the_evidence() -> None:
     rows = read("study_paper")
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     lines = text[text.index("| Method | AP") :].split("\n\n")[0].splitlines()[2:]
-    told = {
+    shown = {
         cells[1].strip(): [cell.strip(" *_") for cell in cells[2:-1]] for cells in (line.split("|") for line in lines)
     }
-    assert len(told) == 6
+    assert len(shown) == 6
     for method in ("majority-vote", "dawid-skene", "glad", "crowdfm", "cc-rasch", "anchored-rasch"):
         own = [row for row in rows if row["method"] == method]
         assert len(own) == 31
-        cells = told[method_title(method)]
+        cells = shown[method_title(method)]
         means = [fmean(float(row[name]) for row in own) for name in (*COLUMNS, *LATER)]
         assert [float(cell) for cell in [*cells[:5], *cells[7:12]]] == pytest.approx(means, abs=6e-4)
 
@@ -38,3 +38,18 @@ def test_the_figures_of_the_specification() -> None:
         own = [row for row in rows if row["method"] == method]
         assert fmean(float(row["average_precision"]) for row in own) == pytest.approx(precision, abs=3e-4)
         assert fmean(float(row["log_loss"]) for row in own) == pytest.approx(loss, abs=6e-3)
+
+
+def test_the_figures_of_the_readme_are_those_of_the_evidence() -> None:
+    rows = read("study_paper")
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+    def means(column: str) -> list[str]:
+        methods = ("anchored-rasch", "majority-vote", "dawid-skene")
+        return [f"{fmean(float(row[column]) for row in rows if row['method'] == one):.3f}" for one in methods]
+
+    default, votes, dawid_skene = means("average_precision")
+    assert f"average precision {default} (majority vote {votes}, Dawid–Skene {dawid_skene})" in text
+    assert "log loss {} ({}, {})".format(*means("log_loss")) in text
+    faster = sorted(float(row["ratio"]) for row in read("rivals") if row["measure"].startswith("Dawid–Skene"))
+    assert f"Dawid–Skene is {faster[0]:.0f} to {faster[1]:.0f} times as fast as crowd-kit's" in text

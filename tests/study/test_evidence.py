@@ -1,4 +1,4 @@
-"""The README's section against the files of a study, read and averaged independently."""
+"""The paper's comparison in docs/benchmarks.md against the files of a study, read and averaged independently."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def mean(study: Path, method: str, column: str) -> float:
 def test_sentences_and_table_have_the_numbers_of_the_results(study: Path, tmp_path: Path) -> None:
     text = write_evidence(study, tmp_path, command="rarevote study paper", date="2026-01-31")
     flat = " ".join(text.split())
-    assert "Of its 33 datasets 3 can be had" in flat
+    assert "3 of its 33 datasets are available" in flat
     assert (tmp_path / "operating_points.svg").stat().st_size > 1000
     assert (tmp_path / "headline.svg").stat().st_size > 1000
-    assert f"recall of its own labels {mean(study, 'cc-rasch', 'minority_recall'):.3f}," in flat
+    assert f"the recall of its labels is {mean(study, 'cc-rasch', 'minority_recall'):.3f}," in flat
     assert f"log loss {mean(study, 'anchored-rasch', 'log_loss'):.3f} (" in flat
     for method, title in (("cc-rasch", "CC-Rasch"), ("anchored-rasch", "Anchored Rasch"), ("glad", "GLAD")):
         line = next(line for line in text.splitlines() if line.startswith(f"| {title} |") and line.count("|") > 10)
@@ -50,14 +50,14 @@ def test_sentences_and_table_have_the_numbers_of_the_results(study: Path, tmp_pa
 
 def test_an_interval_that_includes_zero_is_no_difference(study: Path, tmp_path: Path) -> None:
     text = " ".join(write_evidence(study, tmp_path).split())
-    told = 0
+    shown = 0
     for row in read_rows(study / "paired.csv"):
         low, high = float(row["low"]), float(row["high"])
         words = f"interval {low:+.3f} to {high:+.3f}"
         if row["sets_of"] == "all" and words in text and "-0.000" not in words:
-            told += 1
+            shown += 1
             assert (f"{words}, no clear difference" in text) == (low <= 0 <= high)
-    assert told >= 4
+    assert shown >= 4
 
 
 def test_equal_rows_are_counted(tmp_path: Path) -> None:
