@@ -25,12 +25,12 @@ SOURCE = REPOSITORY / "src" / "rarevote"
 #: What is not written, and what is written instead.
 PATTERNS = {
     r"\b(told|tells?|telling)\b": "show, say, report",
-    r"(?<!there )\b(is|are|was|were|has|have) no (?!(longer|more|less|fewer)\b)\w+": "is not a, has none, without",
+    r"(?<!there )\b(is|are|was|were) no (?!(longer|more|less|fewer)\b)\w+": "is not a",
     r"\b(nobody|somebody|anybody|everybody|someone|anyone|everyone)\b": "no annotator, users, one",
     r"\b(whoever|whichever|whosoever)\b": "who, any, each",
     r"\bmay be used\b": "can be used, is reliable enough",
     r"\bcan be had\b": "is available",
-    r"\b(doors?|floors?|houses?|roads?)\b": "formats, layers, minimum, steps",
+    r"\b(doors?|floors?|houses?|roads?)\b(?!\()": "formats, layers, minimum, steps",
     r"\b(come|comes|came|coming) back\b": "is returned",
     r"\b(is|are) there already\b": "already exists",
     r"\b(go|goes|going|went|gone) on\b": "continue, resume",
@@ -40,10 +40,10 @@ PATTERNS = {
     r"\bas real ones mostly are\b": "as most real datasets are",
 }
 #: Where such a word is the plain one.
-ALLOWED = re.compile(r"\btell \w+( \w+)? (apart|from)\b|\b(told|tell) apart\b", re.IGNORECASE)
+ALLOWED = re.compile(r"\b(tells?|told) (\w+ ){0,3}(apart|from)\b", re.IGNORECASE)
 
 _SENTENCE = 5  # words; less is a label
-_SQL = re.compile(r"^\s*(select|from|where|create|copy|insert|with \w+ as|order by|group by|union|join)\b", re.IGNORECASE)
+_SQL = re.compile(r"^\s*(select|from|where|create|copy|insert|with \w+ as|order by|group by|union|join)\b", re.I)
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]*\s[^A-Za-z]*[A-Za-z]{2,}")
 _JINJA = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 _READ_ALOUD = re.compile(r"""\b(?:aria-label|title|alt|placeholder)=("[^"]*"|'[^']*')""")

@@ -243,7 +243,7 @@ def certify(proof: Proof, people: Mapping[str, Person], project: int) -> None:
         until = time.monotonic() + proof.dice.uniform(1.0, 5.0)
         proof.kill(*watch, when=lambda until=until: time.monotonic() > until)  # type: ignore[misc]
         said = proof.run(*watch, "--rounds", "1")
-        if "No more reviews are asked for" in said:
+        if "The audit asks for no more reviews" in said:
             break
         rounds += 1
         for task in proof.lead.tasks(review):

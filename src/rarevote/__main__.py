@@ -39,7 +39,7 @@ class _Talk:
 
 
 class _Closed:
-    """Standard output that was closed: whoever writes rows there must hear of it."""
+    """Standard output that was closed: writing rows there is an error."""
 
     encoding = "utf-8"
 
@@ -67,7 +67,7 @@ def _mend_streams() -> None:
 
 
 def _flushed(code: int) -> int:
-    """The exit code, once all rows have left; Python would otherwise find out after us, and speak of itself."""
+    """The exit code, once all rows are written; otherwise Python would fail later, with its own message."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -78,7 +78,7 @@ def _flushed(code: int) -> int:
 
 def _not_written(error: OSError) -> int:
     if isinstance(error, BrokenPipeError):
-        return 0  # whoever read our output has seen enough (head, less)
+        return 0  # the reader of our output has seen enough (head, less)
     print(f"rarevote: error: standard output: cannot be written ({error.strerror})", file=sys.stderr)
     return 1
 
@@ -87,7 +87,7 @@ def main() -> None:
     """Run the command line."""
     _mend_streams()
     if not os.environ.get("RAREVOTE_DEBUG"):
-        # What fails while a library cleans up after an error that was told already is no news to anybody.
+        # A failure while a library cleans up after an error that was already reported is not worth showing.
         sys.unraisablehook = lambda _: None
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Not worth loading the whole command line for.

@@ -232,7 +232,7 @@ def test_seeds_come_from_the_system_and_differ() -> None:
         ({"aim": "proof"}, "aim must be"),
         ({"budget": 0}, "budget must be a whole number of at least 1"),
         ({"seed": 2**64}, "seed must be a whole number between"),
-        ({"classes": ["a", "b"]}, "is no class"),
+        ({"classes": ["a", "b"]}, "is not a class"),
     ],
 )
 def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
@@ -251,7 +251,7 @@ def test_bad_input_is_refused() -> None:
     first, second, *_ = audit.round(20)
     with pytest.raises(InputError, match="task 'rail' is not in this audit"):
         audit.answer({first: truth[first], "rail": True})
-    with pytest.raises(InputError, match="'defekt' is no class"):
+    with pytest.raises(InputError, match="'defekt' is not a class"):
         audit.answer({first: truth[first], second: "defekt"})
     assert len(audit.pending) == 20  # nothing was taken from a file with an error
     audit.answer({str(first): "sound"})

@@ -49,9 +49,9 @@ def test_a_withdrawn_answer_was_never_given() -> None:
     audit.withdraw(drawn[3])
     assert audit.to_json() == text
     assert audit.wealth.log_wealth.tolist() == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(InputError, match="not of the last round"):
+    with pytest.raises(InputError, match="not in the last round"):
         audit.withdraw(audit.plan.rounds[0].tasks[0])
-    with pytest.raises(InputError, match="not of the last round"):
+    with pytest.raises(InputError, match="not in the last round"):
         started(60)[0].withdraw(0)
 
 
@@ -78,5 +78,5 @@ def test_an_append_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest
 def test_a_line_that_is_no_answer_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
     line = {"task": "a", "label": "x", "who": None, "when": "", **change}
     journal_path(tmp_path / "plan.json").write_text(json.dumps(line) + "\n")
-    with pytest.raises(InputError, match="line 1: is no answer"):
+    with pytest.raises(InputError, match="line 1: not an answer"):
         read_journal(tmp_path / "plan.json")

@@ -122,7 +122,7 @@ def test_items_without_votes_can_be_left_out_and_everything_says_so() -> None:
     assert rows["decision"].tolist()[-9:] == ["left out"] * 9
     verdict = verify(audit, claim, votes=fitted.annotations)
     assert not verdict
-    assert "it is about 60 items with votes (9 without votes left out)" in verdict.notes
+    assert "it covers 60 items with votes (9 without votes left out)" in verdict.notes
     # With nothing to leave out it is asked for all the same.
     crowd = simulate_crowd(60, 20, imbalance=2, random_state=1)
     full = rarevote.fit(crowd.arrays).audit(1, seed=3, only_voted_items=True)
@@ -164,11 +164,11 @@ def test_populations_that_are_not_those_of_the_labels_are_refused() -> None:
     record = audit.plan.as_json()
     assert verify(audit, audit.certificate(), votes=votes) == ()
     false = Audit.from_json(to_text({**record, "population": {**record["population"], "voted": 69, "unvoted": 0}}))
-    assert "in the labels at hand it is 9 and 0" in verify(false, false.certificate(), votes=votes)[0]
+    assert "in these labels it is 9 and 0" in verify(false, false.certificate(), votes=votes)[0]
     # Leaving items without votes out in silence.
     silent = [one for one in record["strata"] if one["tasks"][0] not in SILENT]
     some = Audit.from_json(to_text({**record, "strata": silent, "population": {**record["population"], "unvoted": 0}}))
-    assert "9 items in the labels at hand but neither" in verify(some, some.certificate(), votes=votes)[0]
+    assert "9 items in these labels but neither" in verify(some, some.certificate(), votes=votes)[0]
     for damage in ({"voted": 68}, {"left_out": 3}, {"only_voted_items": True}, {"unvoted": -9, "voted": 78}, {"a": 1}):
         with pytest.raises(InputError, match="damaged"):
             Audit.from_json(to_text({**record, "population": {**record["population"], **damage}}))

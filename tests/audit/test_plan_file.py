@@ -53,19 +53,19 @@ def test_a_plan_is_never_overwritten_by_another(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     audit, truth = started(600)
     audit.save(path)
-    with pytest.raises(InputError, match="one way to cheat"):
+    with pytest.raises(InputError, match="never overwritten"):
         started(600, seed=2)[0].save(path)
     review = audit.round()
     audit.save(path)
     behind = Audit.load(path)
     audit.answer({task: truth[task] for task in review})
     audit.save(path)
-    with pytest.raises(InputError, match="rounds or answers that this state lacks"):
+    with pytest.raises(InputError, match="rounds or answers that this audit lacks"):
         behind.save(path)
-    with pytest.raises(InputError, match="rounds or answers that this state lacks"):
+    with pytest.raises(InputError, match="rounds or answers that this audit lacks"):
         _unplayed(audit).save(path)
     (tmp_path / "notes.json").write_text("{}")
-    with pytest.raises(InputError, match="no audit plan"):
+    with pytest.raises(InputError, match="not an audit plan"):
         audit.save(tmp_path / "notes.json")
 
 
@@ -212,8 +212,8 @@ def _score(plan: dict[str, Any]) -> None:
 CHANGES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (_answer, "the bets on set"),
     (_answer_to_worst, "the number of worst cases"),
-    (_order, "round 1 of the plan was changed: seed and weights draw"),
-    (_weight, "round 1 of the plan was changed: seed and weights draw"),
+    (_order, "round 1 of the plan was altered: seed and weights draw"),
+    (_weight, "round 1 of the plan was altered: seed and weights draw"),
     (_rate, "the bets on set"),
     (_stake, "the bets on set 2"),
     (_seed, "seed and weights draw"),
@@ -223,7 +223,7 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (_class, "the class"),
     (_gold, "the number of gold positives"),
     (_last_round, "the number of reviews"),
-    (_dropped_draw, "round 1 of the plan was changed"),
+    (_dropped_draw, "round 1 of the plan was altered"),
     (_when, "the SHA-256 of the plan"),
     (_score, "the ranking and its strata"),
 ]
@@ -261,7 +261,7 @@ def test_other_reasons() -> None:
     audit, _ = finished(600)
     record = audit.certificate()
     assert audit.verify(record) == ()
-    assert "labels at hand" in audit.verify(record, labels_sha256="1" * 64)[0]
+    assert "these labels" in audit.verify(record, labels_sha256="1" * 64)[0]
     assert "the bets" in verify(audit, {**record, "log_wealth": record["log_wealth"][:-1]})[0]
     assert "not a JSON object" in verify(audit, "{")[0]
     assert "not a JSON object" in verify(audit, "[]")[0]
@@ -315,7 +315,7 @@ def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
     assert [entry.task for entry in read_journal(path)] == ["a", "c"]
     with journal_path(path).open("ab") as handle:
         handle.write(b"nonsense\n")
-    with pytest.raises(InputError, match="line 3: is no answer"):
+    with pytest.raises(InputError, match="line 3: not an answer"):
         read_journal(path)
 
 

@@ -55,7 +55,7 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
         kept = {answer.who for answer in Audit.load(tmp_path / f"{number}.json").plan.rounds[0].answers if answer}
         assert kept == {str(first) for first in (0, 1) if found[first][number] is None}
         (refused,) = [found[first][number] for first in (0, 1) if found[first][number] is not None]
-        assert "has rounds or answers that this state lacks" in refused
+        assert "has rounds or answers that this audit lacks" in refused
     # Nothing but the plans is left.
     assert len(list(tmp_path.iterdir())) == N_RACES
 
@@ -83,7 +83,7 @@ def test_others_wait_for_their_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "audit.json"
     monkeypatch.setattr("rarevote.audit.locks._PATIENCE", 0.05)
     begin = time.monotonic()
-    with alone(path), pytest.raises(InputError, match="another process has been writing"):
+    with alone(path), pytest.raises(InputError, match="another process has held"):
         audit.save(path)
     assert time.monotonic() - begin >= 0.05
     audit.save(path)

@@ -56,11 +56,14 @@ def test_the_labels_of_an_old_plan_are_compared() -> None:
     plan, certificate = files("files")
     verdict = verify_files(plan, certificate, labels=[RECORDED / "labels.csv"])
     assert not verdict
-    assert "it is about 121 items" in verdict.notes
-    assert any("all of their items, read with abstain=('?',)" in note for note in verdict.notes)
+    assert "it covers 121 items" in verdict.notes
+    assert any("all their items, read with abstain=('?',)" in note for note in verdict.notes)
 
 
 def test_sizes_that_were_not_planned_are_named() -> None:
     verdict = verify_files(*files("sizes"))
     assert not verdict
-    assert any("5 rounds of another size than planned: round 1 has 7 instead of 67" in note for note in verdict.notes)
+    assert any(
+        "5 rounds with a size that differs from the planned one: round 1 has 7 instead of 67" in note
+        for note in verdict.notes
+    )

@@ -89,7 +89,7 @@ def test_answers_are_grades_or_the_tail_itself(fitted: rarevote.Fitted) -> None:
     assert labels[first] in ("severe", "critical")
     assert labels[third] in ("none", "mild")
     assert set(labels.values()) <= set(GRADES)
-    with pytest.raises(InputError, match="'awful' is no class"):
+    with pytest.raises(InputError, match="'awful' is not a class"):
         audit.answer({first: "awful"})
 
 
@@ -112,7 +112,7 @@ def test_tails_that_cannot_be_audited(fitted: rarevote.Fitted) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 1}, "go together"),
+        ({"version": 1}, "only version 2 has the grades of a tail"),
         ({"version": 3}, "reads versions 1 and 2"),
         ({"version": True}, "reads versions 1 and 2"),
         ({"tail": None}, "damaged"),
@@ -132,7 +132,7 @@ def test_damaged_plans(fitted: rarevote.Fitted, change: dict[str, Any], words: s
     plain = json.loads(fitted.audit("severe", 0.9, seed=1).to_json())
     assert plain["version"] == 1
     assert "tail" not in plain
-    with pytest.raises(InputError, match="go together"):
+    with pytest.raises(InputError, match="only version 2 has the grades of a tail"):
         Audit.from_json(json.dumps({**plain, "version": 2}))
 
 
@@ -151,7 +151,7 @@ def start(labels: Path, plan: Path, review: Path, find: str, code: int = 0) -> s
 
 
 def test_what_is_to_be_proved_on_the_command_line(started: tuple[Path, Path, Path]) -> None:
-    assert "--find wants CLASS=RECALL, such as >=severe=0.9" in start(*started, ">=severe", code=2)
+    assert "--find must be CLASS=RECALL, such as >=severe=0.9" in start(*started, ">=severe", code=2)
     assert "about" in start(*started, ">=severe=0.8")
     record = json.loads(started[1].read_text(encoding="utf-8"))
     assert (record["class"], record["target"], record["tail"]) == (">=severe", "4/5", ["critical", "severe"])

@@ -36,14 +36,14 @@ def test_status_keeps_the_two_claims_apart() -> None:
     assert (
         f"CERTIFIED: flag {len(audit.final_list()):,} items, recall of “defect” at least 0.90 (95%, no assump" in said
     )
-    assert f"SUPPORTED: flag {len(audit.final_list(audit.supported)):,} items (assumption, no proof)." in said
+    assert f"SUPPORTED: flag {len(audit.final_list(audit.supported)):,} items (by assumption, not proved)." in said
     assert re.search(r"“defect”: \d+\.\d% \(\d+\.\d to \d+\.\d\)", said)
-    assert "Stopped: nothing more pays" in said
+    assert "Stopped: more reviews would cost more than they save." in said
     running, truth = started(1500)
     review = running.round()
-    assert f"{len(review)} drawn items still to be answered." in status_words(running)
+    assert f"{len(review)} drawn items not answered yet." in status_words(running)
     running.answer({task: truth[task] for task in review})
-    assert "more reviews would bring the certified list to about" in status_words(running)
+    assert "more reviews would shorten the certified list to about" in status_words(running)
 
 
 def test_hopeless_audits_are_advised_against() -> None:
@@ -52,9 +52,9 @@ def test_hopeless_audits_are_advised_against() -> None:
     audit = Audit.start(range(1000), scores, name="defect", target=0.9, seed=0)
     said = start_words(audit)
     assert said.startswith("8 “defect” expected in 1,000 items: a certificate needs ")
-    assert said.endswith("of the rest reviewed. Look at all of them, or take the estimate.")
-    assert "look at all of them" in advice_words(started(49)[0])
-    assert "full review only" in start_words(started(500, target=1)[0])
+    assert said.endswith("of the rest reviewed. Review all of them, or use the estimate.")
+    assert "review all of them" in advice_words(started(49)[0])
+    assert "Only a full review" in start_words(started(500, target=1)[0])
     assert advice_words(started(3000)[0]) == ""
 
 
@@ -65,7 +65,7 @@ def test_without_positives_a_bound_and_no_recall() -> None:
     assert f"there are at most {audit.most_positives} of them" in said
     assert "CERTIFIED" not in said
     assert "recall at least" not in said
-    assert certified_words(audit) == "nothing smaller than all items."
+    assert certified_words(audit) == "nothing certified yet."
 
 
 def test_gold_is_named_where_it_counts() -> None:
@@ -87,7 +87,7 @@ def test_expert_and_crowd_disagree() -> None:
     for _ in range(3):
         audit.answer({task: bool(truth[task]) for task in audit.round(40)})
     said = contradiction_words(audit)
-    found = re.search(r"\((\d+) of (\d+) that it calls other .*slope (0\.\d\d)\)", said)
+    found = re.search(r"\((\d+) of (\d+) that it does not call .*slope (0\.\d\d)\)", said)
     assert found is not None
     sure = [task for group in audit.plan.strata.tasks if scores[list(group)].mean() <= 0.1 for task in group]
     low = [task for task in audit.answers if task in sure]

@@ -91,7 +91,7 @@ def run_to_the_end(folder: Path, truth: dict[str, str]) -> int:
 def test_a_whole_audit(folder: Path, truth: dict[str, str]) -> None:
     begun = start(folder, "--show", "text")
     assert "300 items" in begun.stderr
-    assert "Nobody can certify 90% of them with 95% confidence" in begun.stderr
+    assert "No audit can certify 90% of them with 95% confidence" in begun.stderr
     assert begun.stdout == ""
     review = table(folder / "round-1.csv")
     assert list(review[0]) == ["task", "text", "label"]
@@ -158,8 +158,8 @@ def test_start_twice_is_refused(folder: Path, truth: dict[str, str]) -> None:
     start(folder)
     before = (folder / "audit.json").read_bytes()
     said = start(folder, code=1)
-    assert "is there already" in said.stderr
-    assert "cheat" in said.stderr
+    assert "already exists" in said.stderr
+    assert "never overwritten" in said.stderr
     assert (folder / "audit.json").read_bytes() == before
     # Under another name it is another audit, and says that there was one before.
     go_on(folder, answer(folder, 1, truth), "round-2.csv")
@@ -178,7 +178,7 @@ def test_answers_that_cannot_be(folder: Path, truth: dict[str, str]) -> None:
     task = table(folder / "round-1.csv")[0]["task"]
     for text, words in (
         ("task,label\nnobody,defect\n", "task 'nobody' is not in this audit"),
-        (f"task,label\n{task},broken\n", "'broken' is no class (defect, sound)"),
+        (f"task,label\n{task},broken\n", "'broken' is not a class; the classes are defect, sound"),
         ("task,label\n", "no rows"),
         ("task,label\n,defect\n", "1 rows have no task"),
     ):
@@ -205,7 +205,7 @@ def test_gaps_are_asked_again_and_closed_as_the_worst_case(folder: Path, truth: 
     (folder / "answers.csv").write_text("\n".join(["task,label", *lines]), encoding="utf-8")
     said = go_on(folder, "answers.csv", "round-2.csv")
     assert f"two different labels for {disputed}" in said.stderr
-    assert "3 drawn items still to be answered" in said.stderr
+    assert "3 drawn items not answered yet" in said.stderr
     assert {row["task"] for row in table(folder / "round-2.csv")} == {disputed, blank, unsure}
     closed = go_on(folder, "answers.csv", "round-3.csv", "--worst-case", "--json")
     state = json.loads(closed.stdout)
@@ -217,7 +217,7 @@ def test_the_budget_is_kept(folder: Path, truth: dict[str, str]) -> None:
     start(folder, "--budget", "7", "--aim", "estimate")
     assert len(table(folder / "round-1.csv")) == 7
     said = go_on(folder, answer(folder, 1, truth), "round-2.csv")
-    assert "the budget is spent" in said.stderr
+    assert "the review budget is used up" in said.stderr
     assert not (folder / "round-2.csv").exists()
 
 
@@ -278,7 +278,7 @@ def test_lists_for_platforms_are_blind_too(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [
-        (["--find", "defect"], 2, "--find wants CLASS=RECALL"),
+        (["--find", "defect"], 2, "--find must be CLASS=RECALL"),
         (["--find", "broken=0.9"], 2, "'broken' is not a class; the classes are defect, sound"),
         (["--find", "defect=1.2"], 2, "target must be a recall above 0 and at most 1"),
         (["--find", "defect=much"], 2, "target must be a share"),
@@ -288,7 +288,7 @@ def test_lists_for_platforms_are_blind_too(folder: Path) -> None:
         (["--budget", "0"], 2, "budget must be a whole number of at least 1"),
         (["--review-as", "paper"], 2, "--review-as must be table"),
         (["--review-out", "list.pdf"], 1, "cannot write .pdf"),
-        (["--flag-cost", "0.01"], 1, "nothing more pays"),
+        (["--flag-cost", "0.01"], 1, "more reviews would cost more"),
     ],
 )
 def test_what_cannot_be_started_leaves_nothing(folder: Path, more: list[str], code: int, words: str) -> None:
@@ -461,7 +461,7 @@ def test_experts_are_named_and_shown_items_again(folder: Path, truth: dict[str, 
     plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert {one["who"] for one in plan["rounds"][0]["answers"]} == {"anna"}
     repeat = ["audit", "repeat", "audit.json"]
-    assert "give --review-out" in rarevote(*repeat, folder=folder, code=2).stderr
+    assert "give either --review-out" in rarevote(*repeat, folder=folder, code=2).stderr
     assert "--share must be" in rarevote(*repeat, "--review-out", "a.csv", "--share", "0", folder=folder, code=2).stderr
     rarevote(*repeat, "--review-out", "again.csv", "--share", "0.1", folder=folder)
     again = [row["task"] for row in table(folder / "again.csv")]
@@ -494,14 +494,13 @@ def test_finish_writes_a_page_and_verify_looks_at_the_labels(folder: Path, truth
     check = ["audit", "verify", "audit.json", "c.json"]
     said = rarevote(*check, folder=folder).stderr
     assert (
-        "c.json follows from audit.json: it is about 300 items (300 with votes, 0 without); the labels are those"
-        in said
+        "c.json follows from audit.json: it covers 300 items (300 with votes, 0 without); the labels are those" in said
     )
-    assert "these are all of their items" in said
+    assert "it covers all their items" in said
     original = (folder / "labels.csv").read_bytes()
     (folder / "kept.csv").write_bytes(original)
     (folder / "labels.csv").write_bytes(original.replace(b"sound", b"defect", 1))
-    assert "the labels at hand" in rarevote(*check, folder=folder, code=1).stderr
+    assert "these labels" in rarevote(*check, folder=folder, code=1).stderr
     rarevote(*check, "--labels", "kept.csv", folder=folder)
     (folder / "labels.csv").unlink()
     assert "were not compared" in rarevote(*check, folder=folder).stderr
@@ -535,7 +534,7 @@ def test_items_without_votes_are_audited_and_named_everywhere(folder: Path, trut
     claim = json.loads((folder / "c.json").read_text(encoding="utf-8"))
     assert (claim["population"], claim["voted"], claim["unvoted"]) == (words, 300, 40)
     assert words in (folder / "c.html").read_text(encoding="utf-8")
-    assert f"it is about {words}" in rarevote("audit", "verify", "audit.json", "c.json", folder=folder).stderr
+    assert f"it covers {words}" in rarevote("audit", "verify", "audit.json", "c.json", folder=folder).stderr
     result = {row["task"]: row for row in table(folder / "r.csv")}
     assert len(result) == 340
     for task in unvoted:
@@ -560,13 +559,13 @@ def test_items_without_votes_that_are_left_out_are_named_everywhere(folder: Path
     assert words in page
     assert "among items with votes" in page
     said = rarevote("audit", "verify", "audit.json", "c.json", folder=folder).stderr
-    assert f"it is about {words}" in said
-    assert "these are all of their items but 40 without votes" in said
+    assert f"it covers {words}" in said
+    assert "it covers all their items except 40 without votes" in said
     result = {row["task"]: row for row in table(folder / "r.csv")}
     assert {(result[task]["decision"], result[task]["label"]) for task in unvoted} == {("left out", "")}
     # A plan that leaves them out and does not say so.
     forge(folder, {**plan, "population": {"voted": 300, "unvoted": 0, "left_out": 0, "only_voted_items": False}})
-    assert "40 items in the labels at hand but neither" in rarevote(*VERIFY, folder=folder, code=1).stderr
+    assert "40 items in these labels but neither" in rarevote(*VERIFY, folder=folder, code=1).stderr
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -605,13 +604,13 @@ def test_an_audit_of_some_items_is_not_one_of_the_labels(folder: Path, truth: di
     for more in (["--labels", "labels.csv"], []):
         said = rarevote(*VERIFY, *more, folder=folder, code=1)
         n_left_out = len(truth) - len(kept)
-        assert f"{n_left_out} items in the labels at hand but neither in the strata nor in the gold" in said.stderr
+        assert f"{n_left_out} items in these labels but neither in the strata nor in the gold" in said.stderr
     # A plan that hides how the labels were read is compared with them as they are read by default.
     forge(folder, {**json.loads(audit.to_json()), "source": None})
     assert "but neither in the strata" in rarevote(*VERIFY, "--labels", "labels.csv", folder=folder, code=1).stderr
     # Without the labels the verdict names the number of items.
     (folder / "labels.csv").unlink()
-    assert f"it is about {len(kept)} items" in rarevote(*VERIFY, folder=folder).stderr
+    assert f"it covers {len(kept)} items" in rarevote(*VERIFY, folder=folder).stderr
 
 
 def test_gold_that_is_no_item_of_the_labels(folder: Path) -> None:
@@ -620,7 +619,7 @@ def test_gold_that_is_no_item_of_the_labels(folder: Path) -> None:
     plan = finish(folder)
     forge(folder, {**plan, "rounds": [], "gold": [["made up", "defect"]]})
     said = rarevote(*VERIFY, folder=folder, code=1)
-    assert "1 item in the plan but not in the labels at hand, such as made up" in said.stderr
+    assert "1 item in the plan but not in these labels, such as made up" in said.stderr
 
 
 def test_labels_are_read_as_the_plan_says_and_the_verdict_says_how(folder: Path) -> None:

@@ -261,7 +261,7 @@ def test_what_cannot_be_decided_is_refused_before_the_fit(client: Any, shards: P
         ({"rare": ">=red"}, "needs their order"),
         ({"ordered": ["red", "pink", "white"], "rare": ">=red"}, "holds all of the grades"),
         ({"prevalence": {"pink": 0.9}}, "'pink' is not a class"),
-        ({"min_recall": {"red": 0.9}, "errors": "independent"}, "samples all votes in one memory"),
+        ({"min_recall": {"red": 0.9}, "errors": "independent"}, "needs all votes in the memory of one machine"),
         ({"cap": 3.0, "decide": "argmax"}, "decide and cap contradict each other"),
     ):
         with pytest.raises(ParameterError, match=message):

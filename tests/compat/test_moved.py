@@ -34,7 +34,7 @@ def test_a_moved_module_warns_where_it_is_imported() -> None:
         [sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=True
     ).stderr.splitlines()
     said = [
-        f"<string>:{line}: DeprecationWarning: {old} is deprecated and goes with version 0.4: "
+        f"<string>:{line}: DeprecationWarning: {old} is deprecated and will be removed in version 0.4: "
         f"its names are in {MOVED[old]}"
         for line, old in enumerate(sorted(MOVED), 1)
     ]

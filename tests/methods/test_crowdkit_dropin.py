@@ -102,7 +102,7 @@ def case_id(case: dict[str, Any]) -> str:
 
 
 @few_iterations
-@pytest.mark.filterwarnings("ignore:.*(several gold labels|left out half of the votes)")
+@pytest.mark.filterwarnings("ignore:.*(several gold labels|removed half of the votes)")
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_the_script_gives_the_same(case: dict[str, Any]) -> None:
     namespace, values = namespace_for(case), iter(case["values"])

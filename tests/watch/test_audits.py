@@ -41,7 +41,7 @@ def test_a_certificate_from_label_studio(started: Site, tmp_path: Path) -> None:
     plan = tmp_path / "a" / "plan.json"
     for _ in range(20):
         said = poll(tmp_path)
-        if "No more reviews are asked for" in said:
+        if "The audit asks for no more reviews" in said:
             break
         assert answer_all(started)
     names = [task["data"]["task"] for task in started.fake.of(2)]
@@ -82,7 +82,7 @@ def test_the_first_answer_stands_and_disagreement_stays_open(started: Site, tmp_
     assert second["data"]["task"] in map(str, Audit.load(plan).pending)
     first["annotations"][0]["result"][0]["value"]["choices"] = ["defect"]
     first["updated_at"] = "2027-01-01T00:00:00Z"
-    assert "in an audit the first answer stands" in poll(tmp_path)
+    assert "an audit keeps the first answer" in poll(tmp_path)
     standing = {str(task): label for task, label in Audit.load(plan).answers.items()}
     assert standing.get(first["data"]["task"], "sound") == "sound"
 
@@ -90,8 +90,8 @@ def test_the_first_answer_stands_and_disagreement_stays_open(started: Site, tmp_
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--out", "proved"], "which project answers the audit?"),
-        (["--out", "proved", "--review-project", "2", "--method", "glad"], "--method: an audit is about what its plan"),
+        (["--out", "proved"], "an audit needs --review-project NUMBER"),
+        (["--out", "proved", "--review-project", "2", "--method", "glad"], "--method: not for an audit, whose plan"),
         (["--out", "a", "--review-project", "2"], "lies in this folder"),
     ],
 )

@@ -131,11 +131,11 @@ def test_one_watch_in_a_folder(tmp_path: Path, cast: dict[tuple[str, str], str])
     one_round(tmp_path)
     words = ("--rounds", "1", "--out", "watched")
     said = rarevote("watch", "others.csv", *words, folder=tmp_path, code=1).stderr
-    assert "has the results of another watch" in said
+    assert "belongs to another watch" in said
     with (tmp_path / "watched" / ".watch.lock").open("a+b") as handle:
         assert lock(handle)
         assert (
-            "another process is watching there"
+            "another process is watching into this folder"
             in rarevote("watch", "votes.csv", *words, folder=tmp_path, code=1).stderr
         )
     with watching(tmp_path / "watched"):
@@ -145,7 +145,7 @@ def test_one_watch_in_a_folder(tmp_path: Path, cast: dict[tuple[str, str], str])
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "x"}', '{"format": "rarevote watch 1", "source": 7}'])
 def test_a_damaged_memory_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "watch.json").write_text(text)
-    with pytest.raises(InputError, match="remove it to begin again"):
+    with pytest.raises(InputError, match="remove it to start again"):
         WatchState.load(tmp_path, "x")
 
 
@@ -178,12 +178,12 @@ def _raise(error: Exception) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["votes.csv", "--project", "7"], "--project: is for label-studio"),
-        (["votes.csv", "--column", "p_x"], "--column: is for label-studio"),
-        (["votes.csv", "--no-push"], "--push: is for label-studio"),
+        (["votes.csv", "--project", "7"], "--project: only for projects"),
+        (["votes.csv", "--column", "p_x"], "--column: only for projects"),
+        (["votes.csv", "--no-push"], "--push: only for projects"),
         (["votes.csv", "--review-project", "8"], "needs --max-review N"),
-        (["votes.csv", "--every", "never"], "--every wants a time"),
-        (["votes.csv", "--every", "8000000s"], "--every wants a time"),
+        (["votes.csv", "--every", "never"], "--every must be a time"),
+        (["votes.csv", "--every", "8000000s"], "--every must be a time"),
         (["votes.csv", "-m", "majority-vote", "--max-review", "3", "--review-project", "8"], "--review-project"),
     ],
 )
@@ -229,7 +229,7 @@ def test_a_push_that_fails_is_made_again(site: Site, tmp_path: Path) -> None:
 def test_a_project_that_nobody_has_annotated_is_waited_for(site: Site, tmp_path: Path) -> None:
     empty = site.fake.project(["a"])
     words = ("watch", "label-studio", "--project", str(empty), "--rounds", "1", "--out", "w")
-    assert "nothing new; waiting" in rarevote(*words, folder=tmp_path).stderr
+    assert "no new votes; waiting" in rarevote(*words, folder=tmp_path).stderr
 
 
 def test_several_choices_are_not_pushed_by_a_watch(site: Site, tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_items_to_review_go_and_answers_come_back(site: Site, tmp_path: Path) ->
     assert {task: labels[task] for task in chosen} == chosen
     names = [task["data"]["task"] for task in site.fake.of(second)]
     assert len(names) == len(set(names)) == 3 + again["asked"]
-    assert "the project itself" in rarevote(
+    assert "must differ from --project" in rarevote(
         "watch", "label-studio", "--project", "1", "--review-project", "1", "--max-review", "3", "--out", "w",
         folder=tmp_path, code=2
     ).stderr  # fmt: skip

@@ -141,7 +141,7 @@ def test_what_is_unsure_stays_open_until_it_is_answered_or_the_worst_case(tmp_pa
         answer_round(session, right)
         assert (session.next_open(), session.next_unsure(), session.next_unsure(1)) == (None, 1, 3)
         assert session.audit.n_reviewed == 0  # all wait behind the first
-        assert any("once the items before are answered" in words for words in session.claims())
+        assert any("once the items before them are answered" in words for words in session.claims())
         assert not session.is_over
         with pytest.raises(OvertakenError, match="open items"):
             session.resume()

@@ -128,7 +128,7 @@ def saved_record(plan: Path, answers: list[list[Any]], **changed: Any) -> dict[s
     ("change", "said"),
     [
         ({"of": "0" * 64}, "another audit or list"),
-        ({"round": 7}, "answers to round 7, and round 1 is open"),
+        ({"round": 7}, "answers are for round 7, but round 1 is open"),
         ({"answers": [[0, 5, "2026-01-01T00:00:00Z"]]}, "not asked"),
         ({"answers": [[10**6, 0, "2026-01-01T00:00:00Z"]]}, "not asked"),
         ({"answers": [[-1, 0, "2026-01-01T00:00:00Z"]]}, "not asked"),

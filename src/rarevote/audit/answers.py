@@ -43,7 +43,7 @@ class ExpertWords:
         known = as_name_array([name] if self.classes is None else self.classes)
         self.name = json_name(in_kind([name], known)[0] if self.tail is None else name, "class")
         if self.tail is None and self.classes is not None and self.name not in self.classes:
-            raise ParameterError(f"{name!r} is no class ({some_names(self.classes)})")
+            raise ParameterError(f"{name!r} is not a class; the classes are {some_names(self.classes)}")
         self._known = known
         # An expert may say that an item is of a tail without a grade.
         self._positive = set(map(name_key, [self.name, *(self.tail or [])]))
@@ -56,7 +56,7 @@ class ExpertWords:
         """The label in the data's own type, or None if the expert is not sure.
 
         Raises:
-            InputError: it is no class.
+            InputError: it is not a class.
         """
         if is_missing(said):
             return None
@@ -69,7 +69,8 @@ class ExpertWords:
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
         raise InputError(
-            f"{said!r} is no class ({some_names(self.classes)}); leave the label empty where the expert is unsure"
+            f"{said!r} is not a class; the classes are {some_names(self.classes)}. Leave the label empty if the "
+            "expert is unsure"
         )
 
     def is_positive(self, label: Any) -> bool:

@@ -89,16 +89,16 @@ class Audit(AuditState):
             target: the recall, above 0 and at most 1; 0.9 is read as nine tenths.
             confidence: 1 - alpha; a false certificate has probability alpha at most.
             flag_cost: what a flagged item that turns out negative costs, in reviews.
-            aim: "certificate", or "estimate" to spend the first reviews on honest intervals.
-            budget: the most reviews to ask for.
+            aim: "certificate", or "estimate" to spend the first reviews on narrow intervals.
+            budget: the largest number of reviews to ask for.
             gold: labels of tasks known before the audit, by task. They leave the population; positives count as found.
             classes: all classes; then answers that name none of them are errors.
             tail: those of the classes that count as positive, where a tail of grades is audited and ``name`` is what it
                 is called; the plan is then one of version 2.
-            seed: 64 bits; from the operating system if not given, which is the only honest way outside of tests.
+            seed: 64 bits; from the operating system if not given, which is the only sound way outside of tests.
             labels_sha256: SHA-256 of the labels that the scores came from.
             gold_sha256: SHA-256 of the gold.
-            source: a record for the plan of where the labels are; what is in it is for whoever writes the result.
+            source: a record for the plan of where the labels are; read by the code that writes the result.
             earlier: earlier audits of the same labels; the certificate names them.
             unvoted: which of the tasks have no votes, so that plan and certificate can say how many.
             only_voted_items: leave these out; plan and certificate say so.
@@ -107,7 +107,7 @@ class Audit(AuditState):
 
         Raises:
             ParameterError: a parameter is out of range.
-            InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
+            InputError: tasks and scores do not match, a task occurs twice, or no gold task is among the tasks.
         """
         exact_target, exact_confidence, drawn_by = checked_options(target, confidence, flag_cost, aim, budget, seed)
         reading = ExpertWords(name, classes, tail)
@@ -151,7 +151,7 @@ class Audit(AuditState):
         """An audit from its plan's text, replayed from the log.
 
         Raises:
-            InputError: the text is no plan, or was changed.
+            InputError: the text is not a plan, or was altered.
         """
         return cls(parse_plan(text))
 
@@ -162,7 +162,7 @@ class Audit(AuditState):
             journal: the journal beside it, if it is the caller who writes there.
 
         Raises:
-            InputError: the file holds another audit, or answers that this state lacks, or somebody is answering it.
+            InputError: the file has another audit, or answers that this one lacks, or another process is answering it.
         """
         alone = nullcontext() if journal is not None or not journal_path(path).exists() else writing(path)
         with alone:
@@ -227,7 +227,7 @@ class Audit(AuditState):
             n: draw that many instead of the planned number, also where the plan would stop.
 
         Raises:
-            ParameterError: ``n`` is no whole number of at least 1.
+            ParameterError: ``n`` is not a whole number of at least 1.
         """
         if n is not None:
             check_count("n", n)
@@ -240,7 +240,7 @@ class Audit(AuditState):
         return sorted(self.pending, key=shuffle_key(self.plan.seed, "list", number))
 
     def answer(self, answers: Mapping[Any, Any], *, who: str | None = None, when: str | None = None) -> int:
-        """Take in the expert's answers, as far as there is no gap in drawn order; answers behind a gap are kept.
+        """Add the expert's answers. They count up to the first open task in drawn order; later ones are kept.
 
         Args:
             answers: label by task; True and False for the class and not; None, blank or "unsure" where the expert is
@@ -252,7 +252,7 @@ class Audit(AuditState):
             The number of bets that the answers decided.
 
         Raises:
-            InputError: a task is not in the audit, a label is no class, or an answer contradicts an earlier one.
+            InputError: a task is not in the audit, a label is not a class, or an answer contradicts an earlier one.
         """
         before, stamp = self._replay.n_taken, when or now()
         read = self._read(answers)
@@ -272,7 +272,7 @@ class Audit(AuditState):
         """
         last = self.plan.rounds[-1] if self.plan.rounds else None
         if last is None or task not in last.tasks:
-            raise InputError(f"task {task!r} is not of the last round: its answer stands")
+            raise InputError(f"task {task!r} is not in the last round, so its answer is final")
         last.answers[last.tasks.index(task)] = None
         self._replay = Replay(self.plan)
 
@@ -293,13 +293,13 @@ class Audit(AuditState):
         """Keep second answers. They change no bet; the certificate reports how many differ.
 
         Raises:
-            InputError: a task has no first answer, or a label is no class.
+            InputError: a task has no first answer, or a label is not a class.
         """
         first = self.answers
         read = self._read(answers)
         for task, _ in read:
             if task not in first:
-                raise InputError(f"task {task!r} has no first answer: only answered tasks can be repeated")
+                raise InputError(f"task {task!r} has no first answer yet: only answered tasks can be repeated")
         for task, label in read:
             if label is not None:
                 self.plan.repeats.setdefault(task, Answer(label, who, now()))

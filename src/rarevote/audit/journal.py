@@ -2,8 +2,8 @@
 
 ``audit.json.answers.jsonl`` has an object ``{"task", "label", "who", "when"}`` a line; a label of null means that the
 expert is not sure, and ``"undo": true`` that what was said about the task before is taken back. Lines are only ever
-appended, and the last one on a task counts. A last line without its end is what a crash left of an answer that nobody
-was told was kept: it is left out, and cut off before the next answer.
+appended, and the last one on a task counts. A last line without its end is an
+answer that a crash interrupted before it was confirmed: it is ignored, and cut off before the next answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_journal(plan: Path | str) -> list[Entry]:
     """All answers in the journal beside a plan; none if there is no journal.
 
     Raises:
-        InputError: a line is no answer.
+        InputError: a line is not an answer.
     """
     path = journal_path(plan)
     if not path.exists():
@@ -59,10 +59,10 @@ def read_journal(plan: Path | str) -> list[Entry]:
             task, when = json_name(record["task"], "task"), record["when"]
             label, who = (None if record[key] is None else json_name(record[key], key) for key in ("label", "who"))
             if not isinstance(when, str):
-                raise TypeError("when is text")
+                raise TypeError('"when" must be text')
             entries.append(Entry(task, label, who, when, record.get("undo") is True))
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f"{path}, line {number}: is no answer; restore the file from a copy") from None
+            raise InputError(f"{path}, line {number}: not an answer; restore the file from a backup") from None
     return entries
 
 
@@ -115,7 +115,7 @@ def writing(plan: Path | str) -> Iterator[Journal]:
     """The journal beside a plan, for one writer at a time.
 
     Raises:
-        InputError: somebody else is writing, or the file cannot be opened.
+        InputError: another process is writing, or the file cannot be opened.
     """
     path = journal_path(plan)
     try:
@@ -124,7 +124,9 @@ def writing(plan: Path | str) -> Iterator[Journal]:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
     with handle:
         if not lock(handle):
-            raise InputError(f"{path}: another process is answering; go on there, or end it first")
+            raise InputError(
+                f"{path}: another process is answering this audit or list; continue there, or stop it first"
+            )
         flush_folder(path.parent)
         _cut_torn_line(handle)
         yield Journal(handle, path)

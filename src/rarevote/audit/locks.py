@@ -1,4 +1,4 @@
-"""Locks on files. A lock goes with the open file or its process, however it ends: no stale file locks anybody out."""
+"""Locks on files. A lock ends with the open file or its process, so no stale file blocks a later process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PAUSE = 0.005
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """For one writer of a file at a time: between looking at it and replacing it nobody else writes it.
+    """For one writer of a file at a time: no other process writes it between reading and replacing it.
 
     A file that is replaced cannot be locked itself, so that a hidden one beside it is, for as long as this takes.
 
     Raises:
-        InputError: the folder cannot be written to, or somebody else holds the lock for a minute.
+        InputError: the folder cannot be written to, or another process holds the lock for a minute.
     """
     beside = path.with_name(f".{path.name[:32]}{MARK}lock")
     handle = _held(beside, path)
@@ -56,7 +56,7 @@ def _held(beside: Path, path: Path) -> IO[bytes]:
                 return handle
             handle.close()
         if time.monotonic() > until:
-            raise InputError(f"{path}: another process has been writing it for {_PATIENCE:.0f} seconds; try again")
+            raise InputError(f"{path}: another process has held the file for {_PATIENCE:.0f} seconds; try again")
         time.sleep(_PAUSE)
 
 

@@ -63,7 +63,7 @@ def base_rates(scores: NDArray[np.float64], *, ascending: bool = False) -> NDArr
     """
     known = np.isfinite(scores)
     if not known.any():
-        raise InputError("no item has a score: is it the right column?")
+        raise InputError("no item has a score: check the name of the column")
     if not ascending and scores[known].min() >= 0.0 and scores[known].max() <= 1.0:
         return scores
     signed = -scores if ascending else scores

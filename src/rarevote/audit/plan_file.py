@@ -6,7 +6,7 @@ One object on one line, keys in this order::
     class, classes            the class whose recall is audited, or what the tail is called; all classes, or null
     tail                      the grades that are of the tail, from the end of the scale inwards; only in version 2
     target, confidence        rational numbers as text, "9/10"
-    flag_cost, aim, budget    what planning was told
+    flag_cost, aim, budget    the settings of the planner
     score                     which score ranks the items: "sampler", "posterior", "reported"; only where it is known
     population                {"voted", "unvoted", "left_out", "only_voted_items"}: items of the strata that have votes
                               and that have none, items without votes that are in no stratum, and whether that was
@@ -214,26 +214,28 @@ def parse_plan(text: str) -> Plan:
     """A plan from the text of its file.
 
     Raises:
-        InputError: the text is no plan, is of a later version, or contradicts itself.
+        InputError: the text is not a plan, is of a later version, or contradicts itself.
     """
     try:
         record = parse_json(text, unique_keys=True)
     except ValueError as error:
-        raise InputError(f"the plan cannot be read as JSON ({error}): it was cut off or edited by hand") from None
+        raise InputError(f"the plan cannot be read as JSON ({error}): it is incomplete or was edited by hand") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise InputError(f'this is no audit plan: its "format" is not "{FORMAT}"')
+        raise InputError(f'this is not an audit plan: its "format" is not "{FORMAT}"')
     version = record.get("version")
     if type(version) is not int or version not in (VERSION, TAIL_VERSION):
         raise InputError(
-            f"the plan has version {shown(version)}; this rarevote reads versions {VERSION} and {TAIL_VERSION}: go on "
-            "with the rarevote that wrote it, or a newer one"
+            f"the plan has version {shown(version)}; this rarevote reads versions {VERSION} and {TAIL_VERSION}: use "
+            "the version of rarevote that wrote it, or a newer one"
         )
     if ("tail" in record) != (version == TAIL_VERSION):
-        raise InputError(f"the plan is damaged: version {TAIL_VERSION} and the grades of a tail go together")
+        raise InputError(
+            f"the plan is damaged: only version {TAIL_VERSION} has the grades of a tail, and it needs them"
+        )
     if type(record.get("planner", PLANNER)) is not int or record.get("planner", PLANNER) != PLANNER:
         raise InputError(
-            f"the plan was made by planner {shown(record['planner'])}; this rarevote has planner {PLANNER}: go on with "
-            "the rarevote that wrote it, or a newer one"
+            f"the plan was made by planner {shown(record['planner'])}; this rarevote has planner {PLANNER}: use the "
+            "version of rarevote that wrote it, or a newer one"
         )
     try:
         plan = _plan(record)
@@ -286,7 +288,7 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for task, said in pairs:
         if task in found:
-            raise ValueError(f"task {shown(task)} stands in it twice")
+            raise ValueError(f"task {shown(task)} occurs twice")
         found[task] = said
     return found
 
@@ -298,7 +300,7 @@ def _matching(pattern: str, text: Any, what: str) -> str:
 
 
 def _of(value: Any, *kinds: type) -> Any:
-    """The value, if it is of one of these types; a truth value is no number."""
+    """The value, if it is of one of these types; a truth value is not a number."""
     if type(value) not in kinds:
         raise TypeError(f"{shown(value)} is a {type(value).__name__}")
     return value
@@ -306,7 +308,7 @@ def _of(value: Any, *kinds: type) -> Any:
 
 def _one_of(value: Any, *known: Any) -> Any:
     if value not in known:
-        raise ValueError(f"{shown(value)} is none of {known}")
+        raise ValueError(f"{shown(value)} is not one of {known}")
     return value
 
 
@@ -322,7 +324,7 @@ def _numbers(values: Any) -> NDArray[np.float64]:
     """Finite numbers in a row."""
     array = np.array([float(_of(value, int, float)) for value in _list(values)], dtype=np.float64)
     if not np.isfinite(array).all():
-        raise ValueError("a number that is not finite")
+        raise ValueError("a number is not finite")
     return array
 
 
@@ -332,7 +334,7 @@ def _optional_name(value: Any, what: str) -> Any:
 
 def _rational(text: Any) -> Fraction:
     """A rational number as we write it; a power of ten would be worked out to its last digit."""
-    return Fraction(_matching(r"[0-9]{1,30}(/[0-9]{1,30})?", text, "no rational number"))
+    return Fraction(_matching(r"[0-9]{1,30}(/[0-9]{1,30})?", text, "not a rational number"))
 
 
 def _written_as_read(value: Any) -> Any:
@@ -366,7 +368,7 @@ def _check(plan: Plan) -> None:
     if not tasks or not all(plan.strata.tasks):
         raise InputError("the plan is damaged: it has a stratum without tasks")
     if len(set(tasks)) != len(tasks) or not plan.gold.keys().isdisjoint(tasks):
-        raise InputError("the plan is damaged: a task stands in it twice")
+        raise InputError("the plan is damaged: a task occurs twice")
     if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
     if plan.tail is not None and not is_tail_of(plan.name, plan.tail, plan.classes):
@@ -375,7 +377,7 @@ def _check(plan: Plan) -> None:
     if people is not None:
         here, away = people.voted + people.unvoted, people.unvoted if people.only_voted_items else people.left_out
         if here != len(tasks) or away:
-            raise InputError("the plan is damaged: its population is not that of its strata")
+            raise InputError("the plan is damaged: its population does not match its strata")
     if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1:
         raise InputError("the plan is damaged: its target or confidence is out of range")
     try:
@@ -395,7 +397,7 @@ def _check(plan: Plan) -> None:
             and 0 < len(one.tasks) == len(one.answers)
         )
         if not sound:
-            raise InputError(f"the plan is damaged: round {number} has rates, stakes or tasks that cannot be")
+            raise InputError(f"the plan is damaged: round {number} has impossible rates, stakes or tasks")
         if number < len(plan.rounds) and None in one.answers:
             raise InputError(f"the plan is damaged: round {number} has open answers, but round {number + 1} was drawn")
 
@@ -413,7 +415,7 @@ def json_name(value: Any, what: str) -> Any:
     value = plain_name(value)
     if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
         return value
-    raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit keeps names in a JSON file")
+    raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit stores names in a JSON file")
 
 
 def write_plan(path: Path | str, plan: Plan) -> None:
@@ -422,7 +424,7 @@ def write_plan(path: Path | str, plan: Plan) -> None:
     Of two who write at the same time, the second sees what the first has written.
 
     Raises:
-        InputError: the file is there and is something else, or the folder cannot be written to.
+        InputError: the file exists and is something else, or the folder cannot be written to.
     """
     path = Path(path)
     with alone(path):
@@ -436,8 +438,8 @@ def _check_successor(path: Path, plan: Plan) -> None:
     there = parse_plan(read_text(path))
     if there.frozen() != plan.frozen():
         raise InputError(
-            f"{path}: holds another audit. Starting again until the draws are lucky is the one way to cheat with an "
-            "audit, so a plan is never overwritten: continue it, or name another file"
+            f"{path}: contains another audit. A plan is never overwritten, because restarting until the draws are "
+            "favourable would make the proof worthless: continue that audit, or choose another file"
         )
     missing = (
         len(there.rounds) > len(plan.rounds)
@@ -446,7 +448,7 @@ def _check_successor(path: Path, plan: Plan) -> None:
         or any(plan.repeats.get(task) != answer for task, answer in there.repeats.items())
     )
     if missing:
-        raise InputError(f"{path}: has rounds or answers that this state lacks; read it again before going on")
+        raise InputError(f"{path}: has rounds or answers that this audit lacks; load it again before you continue")
 
 
 def _continues(old: Round, new: Round) -> bool:

@@ -41,12 +41,12 @@ _NOISE = 1e-14
 
 @dataclass(frozen=True)
 class Forecast:
-    """What looking on would cost and bring.
+    """What further reviews would cost and gain.
 
     Attributes:
         set_index: the set ``F_j`` to be certified next.
         reviews: further reviews that it is expected to take, ``n_j``; may be off by a factor of two.
-        flagged: items of that set that nobody has answered yet.
+        flagged: items of that set without an answer.
         cost: ``n_j + kappa * flagged``, in reviews.
         staying: what the set certified now costs, ``kappa * unreviewed``.
     """
@@ -307,7 +307,7 @@ class Step:
 
     Attributes:
         reviews: items that the expert answered.
-        flagged: items of the certified set that nobody has looked at.
+        flagged: items of the certified set without a review.
     """
 
     reviews: int

@@ -145,11 +145,11 @@ class Replay:
         """Draw a recorded round again."""
         one = self.plan.rounds[number - 1]
         if len(one.tasks) > sum(self._urn.left):
-            raise InputError(f"round {number} of the plan has more tasks than were left: the plan was changed")
+            raise InputError(f"round {number} of the plan has more tasks than were left: the plan was altered")
         tasks = self._draw(number, one.stakes, len(one.tasks))
         if tasks != one.tasks:
             i = next(i for i, task in enumerate(tasks) if task != one.tasks[i])
             raise InputError(
-                f"round {number} of the plan was changed: seed and weights draw {tasks[i]!r} at place {i + 1}, "
+                f"round {number} of the plan was altered: seed and weights draw {tasks[i]!r} at place {i + 1}, "
                 f"the plan has {one.tasks[i]!r}"
             )

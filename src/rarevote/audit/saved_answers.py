@@ -71,13 +71,13 @@ def read_saved_answers(path: Path, *, of: str, number: int, tasks: Sequence[Any]
         raise InputError(f"{path}: the answers were altered after they were saved; save them again from the page")
     of_file, round_of_file, who, answers = kept
     if of_file != of:
-        raise InputError(f"{path}: these are answers to another audit or list")
+        raise InputError(f"{path}: these answers belong to another audit or list")
     if round_of_file != number:
-        raise InputError(f"{path}: these are answers to round {round_of_file}, and round {number} is open")
+        raise InputError(f"{path}: these answers are for round {round_of_file}, but round {number} is open")
     try:
         return [_entry(tasks, labels, who, *one) for one in answers]
     except (TypeError, ValueError, IndexError):
-        raise InputError(f"{path}: an answer is about an item or a class that was not asked") from None
+        raise InputError(f"{path}: an answer names an item or a class that was not asked for") from None
 
 
 def _entry(tasks: Sequence[Any], labels: Sequence[Any], who: Any, place: Any, choice: Any, when: Any) -> Entry:

@@ -23,7 +23,7 @@ from rarevote.io.read.sources import files_below, found_paths
 
 # Options of reading that a table of scores has too.
 _OF_SCORES = ("columns", "show", "gold_column")
-_INSTEAD = "an audit comes back to its labels: keep them in a file here"
+_INSTEAD = "an audit reads its labels again: save them to a local file"
 
 
 def files_sha256(inputs: Sequence[str | Path]) -> str:
@@ -59,7 +59,7 @@ def source_record(labels: Sequence[str], reading: Mapping[str, Any], form: str, 
     """What the plan remembers of the files; places are seen from its folder, so that all can move together."""
     for given in labels:
         if Path(given).is_dir() and Path(given).resolve() in plan.resolve().parents:
-            raise ParameterError(f"{plan}: lies in the folder of the labels, {given}; put the plan somewhere else")
+            raise ParameterError(f"{plan}: is in the folder of the labels, {given}; put the plan elsewhere")
     kept = dict(reading)
     if kept.get("items") is not None:
         kept["items"] = _seen_from(plan, str(kept["items"]))

@@ -16,8 +16,8 @@ from rarevote.audit.wealth import Wealth
 from rarevote.decide.floor import floor_reviews, most_positives
 
 #: Why an audit asks for nothing more.
-NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"
-BUDGET_SPENT = "the budget is spent"
+NOTHING_PAYS = "more reviews would cost more than they save"
+BUDGET_SPENT = "the review budget is used up"
 ALL_REVIEWED = "every item was reviewed"
 
 
@@ -113,11 +113,11 @@ class AuditState:
 
     @property
     def floor(self) -> int:
-        """Reviews of unflagged items below which nobody can certify the target, by what the scores expect."""
+        """Reviews of unflagged items below which no audit can certify the target, by what the scores expect."""
         return self.floor_at(self.plan.confidence)[0]
 
     def floor_at(self, confidence: Fraction) -> tuple[int, int]:
-        """The floor at another confidence, and the number of unflagged items it is about.
+        """The minimum number of reviews at another confidence, and the number of unflagged items they are drawn from.
 
         Flagged is the smallest set with an expected recall of the target, by the scores alone.
         """

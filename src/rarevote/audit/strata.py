@@ -75,14 +75,14 @@ def check_weights(weights: Sequence[int], sizes: Sequence[int]) -> None:
         sizes: items of each stratum, ``N_b``, (B).
 
     Raises:
-        InputError: there is not one for every stratum, or one is no whole number from 1 to 2^32, or their total over
+        InputError: there is not one for every stratum, or one is not a whole number from 1 to 2^32, or their total over
             all items leaves 2^63.
     """
     if len(weights) != len(sizes) or not all(type(w) is int and 0 < w <= MAX_WEIGHT for w in weights):
         raise InputError(f"weights are whole numbers from 1 to 2^32, one for each of the {len(sizes)} strata")
     # Python's integers do not wrap.
     if sum(w * size for w, size in zip(weights, sizes, strict=True)) > _MAX_TOTAL:
-        raise InputError("the weights of all items together leave 2^63: their sum would not be exact")
+        raise InputError("the sum of all weights exceeds 2^63 and would not be exact")
 
 
 class Urn:
@@ -188,7 +188,7 @@ def build_strata(tasks: Sequence[Any], scores: ArrayLike, seed: int) -> Strata:
         scores: calibrated probability of the class, (N).
 
     Raises:
-        InputError: no tasks, lengths that differ, a score that is no probability, or no score at all.
+        InputError: no tasks, lengths that differ, a score that is not a probability, or no score at all.
     """
     p: FloatArray = np.asarray(scores, dtype=np.float64)
     if not len(tasks) or p.shape != (len(tasks),):
@@ -196,7 +196,7 @@ def build_strata(tasks: Sequence[Any], scores: ArrayLike, seed: int) -> Strata:
     missing = np.isnan(p)
     known = np.flatnonzero(~missing)
     if not known.size:
-        raise InputError("no task has a score: there is nothing to rank by")
+        raise InputError("no task has a score, so there is no ranking")
     if ((p[known] < 0) | (p[known] > 1)).any():
         bad = int(known[(p[known] < 0) | (p[known] > 1)][0])
         raise InputError(f"task {tasks[bad]!r} has the score {p[bad]:g}: scores are probabilities of the class")

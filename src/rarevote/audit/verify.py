@@ -54,10 +54,10 @@ _SAYS = {
     "positives_reviewed": "the number of positives among the reviews",
     "worst_cases": "the number of worst cases",
     "flagged": "the number of flagged items",
-    "flagged_unreviewed": "the number of flagged items that nobody reviewed",
+    "flagged_unreviewed": "the number of flagged items without a review",
     "final_list_sha256": "the final list",
     "repeated": "the number of repeated items",
-    "repeated_differently": "the number of items that got another answer",
+    "repeated_differently": "the number of repeated items with a different answer",
     "earlier_audits": "the earlier audits",
     "instructions": "the question and the definitions",
     "claim": "the claim",
@@ -68,6 +68,15 @@ _SAYS = {
     "gold_sha256": "the SHA-256 of the gold",
     "strata_sha256": "the ranking and its strata",
     "plan_sha256": "the SHA-256 of the plan",
+}
+
+# Sentences that certificates of earlier versions have in other words.
+_EARLIER_WORDS = {
+    "nothing smaller than all items.": "nothing certified yet.",
+    "no assumption on the crowd": "no assumption about the crowd",
+    "auditing until one certifies re-rolls the dice, and the confidence holds for each alone.": (
+        "the confidence holds for each audit alone, not for the best of several."
+    ),
 }
 
 
@@ -97,8 +106,8 @@ def verify(
     """Reasons why a certificate does not follow from a plan; empty if it does.
 
     Args:
-        labels_sha256: SHA-256 of the labels at hand, to check that the audit was about them.
-        votes: the labels at hand, read as at the start, to check that the audit was about all of their items.
+        labels_sha256: SHA-256 of the labels, to check that the audit was about them.
+        votes: the labels, read as at the start, to check that the audit was about all of their items.
     """
     try:
         # An audit in memory is replayed from its log too: its own state proves nothing.
@@ -111,9 +120,7 @@ def verify(
     reasons, sizes = replan(audit.plan)
     reasons += _different_claims(record, audit.certificate())
     if labels_sha256 is not None and labels_sha256 != audit.plan.labels_sha256:
-        reasons.append(
-            f"the labels at hand have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}"
-        )
+        reasons.append(f"these labels have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}")
     elif votes is not None:
         reasons += _different_items(audit.plan, votes)
     return Verdict(reasons, [_items_words(audit.plan), *_sizes_words(sizes)])
@@ -142,7 +149,7 @@ def verify_files(
     at_hand = labels_at_hand(audit.plan, Path(plan), labels)
     if at_hand is None:
         verdict = verify(audit, text)
-        return Verdict(verdict, [*verdict.notes, "the labels are not here and were not compared"])
+        return Verdict(verdict, [*verdict.notes, "the labels were not found, so they were not compared"])
     verdict = verify(audit, text, labels_sha256=at_hand.sha256, votes=at_hand.votes)
     reasons = [*verdict, *([] if at_hand.fault is None else [at_hand.fault])]
     return Verdict(reasons, [*verdict.notes, *_labels_words(audit.plan, at_hand)])
@@ -161,7 +168,7 @@ def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) ->
     reasons = [
         f"{words}: the certificate says {shown(record.get(name))}, the plan {shown(replayed.get(name))}"
         for name, words in _SAYS.items()
-        if record.get(name) != replayed.get(name)
+        if _current_words(name, record.get(name)) != _current_words(name, replayed.get(name))
     ]
     reasons += _different_wealth(record.get("log_wealth"), replayed["log_wealth"])
     if not _same_figures(record.get("estimates"), replayed["estimates"]):
@@ -169,13 +176,21 @@ def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) ->
         reasons.append(f"the estimates: the certificate says {said}, the replay gives {found}")
     unknown = [name for name in record if name not in _SAYS and name not in _OTHERWISE]
     if unknown:
-        reasons.append(f"the certificate says something that cannot be checked: {some_names(unknown)}")
+        reasons.append(f"the certificate has fields that cannot be checked: {some_names(unknown)}")
     return reasons
+
+
+def _current_words(name: str, said: Any) -> Any:
+    """What a certificate says, in the words of this version where it is a sentence."""
+    if name in ("claim", "relative_to") and isinstance(said, str):
+        for earlier, current in _EARLIER_WORDS.items():
+            said = said.replace(earlier, current)
+    return said
 
 
 def _different_wealth(claimed: Any, replayed: list[Any]) -> list[str]:
     if not isinstance(claimed, list) or len(claimed) != len(replayed):
-        return ["the bets: the certificate has not one for every set of the plan"]
+        return ["the bets: the certificate does not have one for every set of the plan"]
     for j, (said, found) in enumerate(zip(claimed, replayed, strict=True)):
         if not _are_close(_unbounded(said), _unbounded(found), _TOLERANCE):
             said = shown(said)
@@ -211,8 +226,8 @@ def _different_items(plan: Plan, votes: Annotations) -> list[str]:
         away -= unvoted
     reasons = []
     for tasks, words in (
-        (away, "in the labels at hand but neither in the strata nor in the gold of the plan"),
-        (audited - at_hand, "in the plan but not in the labels at hand"),
+        (away, "in these labels but neither in the strata nor in the gold of the plan"),
+        (audited - at_hand, "in the plan but not in these labels"),
     ):
         if tasks:
             some = some_names(sorted(tasks, key=str)[:3])
@@ -230,13 +245,13 @@ def _different_population(plan: Plan, audited: set[Any], unvoted: set[Any]) -> l
         return []
     return [
         f"the plan says that {said.unvoted:,} items of its strata have no votes and that {said.left_out:,} are left "
-        f"out; in the labels at hand it is {found[0]:,} and {found[1]:,}"
+        f"out; in these labels it is {found[0]:,} and {found[1]:,}"
     ]
 
 
 def _items_words(plan: Plan) -> str:
     gold = f" and {counted(len(plan.gold), 'gold item')}" if plan.gold else ""
-    return f"it is about {population_words(plan)}{gold}"
+    return f"it covers {population_words(plan)}{gold}"
 
 
 def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
@@ -244,8 +259,8 @@ def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
     left_out = 0
     if at_hand.votes is not None and (plan.population is None or plan.population.only_voted_items):
         left_out = len(set(at_hand.votes.unanswered.tolist()) - plan.tasks)
-    all_of = f"all of their items but {left_out:,} without votes" if left_out else "all of their items"
-    return [f"the labels are those of the audit, and these are {all_of}{read}"]
+    all_of = f"all their items except {left_out:,} without votes" if left_out else "all their items"
+    return [f"the labels are those of the audit, and it covers {all_of}{read}"]
 
 
 def _sizes_words(sizes: Sequence[UnplannedSize]) -> list[str]:
@@ -253,4 +268,6 @@ def _sizes_words(sizes: Sequence[UnplannedSize]) -> list[str]:
         return []
     said = [f"round {one.number} has {one.size} instead of {one.planned}" for one in sizes[:3]]
     more = ["..."] if len(sizes) > 3 else []
-    return [f"{counted(len(sizes), 'round')} of another size than planned: {', '.join([*said, *more])}"]
+    return [
+        f"{counted(len(sizes), 'round')} with a size that differs from the planned one: {', '.join([*said, *more])}"
+    ]

@@ -63,8 +63,8 @@ def check_digits(target: Fraction) -> None:
     """
     if max(abs(target.numerator), target.denominator) >= 10**_MAX_DIGITS:
         raise ParameterError(
-            f"target {target.numerator}/{target.denominator} has more than {_MAX_DIGITS} digits above or below the "
-            "line: give fewer, such as 0.9 or 9/10"
+            f"target {target.numerator}/{target.denominator} has more than {_MAX_DIGITS} digits in its numerator or "
+            "denominator: give fewer, such as 0.9 or 9/10"
         )
 
 
@@ -205,5 +205,5 @@ class Wealth:
         return j
 
     def unreviewed(self, j: int) -> int:
-        """Items of ``F_j`` that nobody answered."""
+        """Items of ``F_j`` without an answer."""
         return int((self.left + self.worst)[: j + 1].sum())

@@ -38,8 +38,8 @@ def start_words(audit: Audit) -> str:
     expected = plan.strata.mean_score * plan.strata.n_tasks
     said = [
         f"{population_words(plan)}, about {count(round(expected))} {quoted(plan.name)} expected.",
-        f"Nobody can certify {percent(float(plan.target))} of them with {percent(float(plan.confidence))} confidence "
-        f"with fewer than about {counted(audit.floor, 'review')} of unflagged items; "
+        f"No audit can certify {percent(float(plan.target))} of them with {percent(float(plan.confidence))} confidence "
+        f"from fewer than about {counted(audit.floor, 'review')} of unflagged items; "
         f"expected here: {_expected(audit, plan.confidence)}.",
     ]
     if plan.confidence > _LESS_SURE:
@@ -53,7 +53,7 @@ def start_words(audit: Audit) -> str:
 def _expected(audit: Audit, confidence: Fraction) -> str:
     forecast = audit.forecast_at_start(confidence)
     if forecast is None or not forecast.pays:
-        return "that no number of reviews pays for itself"
+        return "reviews cost more than they save"
     return f"{counted(round(forecast.reviews), 'review')} and {counted(forecast.flagged, 'flagged item')}"
 
 
@@ -62,14 +62,14 @@ def advice_words(audit: Audit) -> str:
     plan = audit.plan
     n, expected = plan.strata.n_tasks, count(plan.strata.mean_score * plan.strata.n_tasks)
     if plan.target == 1:
-        return f"A recall of 1 is proved by a full review only: look at all {counted(n, 'item')}, or lower the target."
+        return f"Only a full review proves a recall of 1: review all {counted(n, 'item')}, or lower the target."
     if n < SMALL_POPULATION:
-        return f"Only {counted(n, 'item')}: look at all of them."
+        return f"Only {counted(n, 'item')}: review all of them."
     least, unflagged = audit.floor_at(plan.confidence)
     if unflagged and least > _HOPELESS * unflagged:
         return (
             f"{expected} {quoted(plan.name)} expected in {counted(n, 'item')}: a certificate needs "
-            f"{percent(least / unflagged)} of the rest reviewed. Look at all of them, or take the estimate."
+            f"{percent(least / unflagged)} of the rest reviewed. Review all of them, or use the estimate."
         )
     return ""
 
@@ -89,13 +89,13 @@ def status_sentences(audit: Audit) -> list[str]:
     bound = audit.most_positives
     if bound is not None:
         said.append(
-            f"No {name} was found, so there is nothing yet to have a recall of. With {percent(float(plan.confidence))} "
-            f"confidence there are at most {count(bound)} of them (no assumption on the crowd)."
+            f"No {name} was found, so there is no recall to certify. With {percent(float(plan.confidence))} "
+            f"confidence there are at most {count(bound)} of them (no assumption about the crowd)."
         )
     else:
         said.append(f"CERTIFIED: {certified_words(audit)}")
         supported = audit.supported
-        said.append(f"SUPPORTED: flag {counted(len(audit.final_list(supported)), 'item')} (assumption, no proof).")
+        said.append(f"SUPPORTED: flag {counted(len(audit.final_list(supported)), 'item')} (by assumption, not proved).")
     said.append(f"{name}: {_interval(estimate.prevalence)} of all items.")
     if bound is None:
         said.append(f"Precision of the certified list {_plain(estimate.precision)}.")
@@ -109,8 +109,8 @@ def status_sentences(audit: Audit) -> list[str]:
 def _outlook(audit: Audit) -> list[str]:
     if audit.pending:
         behind = audit.n_behind_a_gap
-        waiting = [f"{counted(behind, 'answer')} will count once the items before are answered."] if behind else []
-        return [f"{counted(len(audit.pending), 'drawn item')} still to be answered.", *waiting]
+        waiting = [f"{counted(behind, 'answer')} will count once the items before them are answered."] if behind else []
+        return [f"{counted(len(audit.pending), 'drawn item')} not answered yet.", *waiting]
     stopped = audit.stopped
     return [f"Stopped: {stopped}."] if stopped else forecast_words(audit)
 
@@ -121,7 +121,7 @@ def forecast_words(audit: Audit) -> list[str]:
     if forecast is None:
         return []
     return [
-        f"About {counted(round(forecast.reviews), 'more review')} would bring the certified list to about "
+        f"About {counted(round(forecast.reviews), 'more review')} would shorten the certified list to about "
         f"{count(forecast.flagged)}. {_CAVEAT}"
     ]
 
@@ -140,12 +140,12 @@ def certified_words(audit: Audit) -> str:
     """The one sentence that is proved."""
     plan = audit.plan
     if not audit.is_certified:
-        return "nothing smaller than all items."
+        return "nothing certified yet."
     gold = " with the gold counted as found" if plan.gold else ""
     among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
     return (
         f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{among} at least "
-        f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption on the crowd)."
+        f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption about the crowd)."
     )
 
 
@@ -156,7 +156,7 @@ def gold_words(audit: Audit) -> str:
         return ""
     return (
         f"The final list does not include the {counted(n_gold, 'gold item')} known to be {quoted(audit.plan.name)}; "
-        "the result has them with the decision gold."
+        "the result lists them with the decision gold."
     )
 
 
@@ -176,7 +176,7 @@ def relative_to(audit: Audit) -> str:
     if audit.plan.earlier:
         said += (
             f" {counted(len(audit.plan.earlier), 'earlier audit')} of the same labels came before this one: "
-            "auditing until one certifies re-rolls the dice, and the confidence holds for each alone."
+            "the confidence holds for each audit alone, not for the best of several."
         )
     return said
 
@@ -190,8 +190,8 @@ def contradiction_words(audit: Audit) -> str:
     if curve.slope >= _USELESS_SLOPE or not positive or _poisson_tail(positive, expected) >= _SURPRISING:
         return ""
     return (
-        f"Expert and crowd disagree where the crowd is sure ({positive} of {reviewed} that it calls other than "
-        f"{quoted(audit.plan.name)} are {quoted(audit.plan.name)}): the crowd's ranking is of little use here "
+        f"Expert and crowd disagree where the crowd is sure ({positive} of {reviewed} that it does not call "
+        f"{quoted(audit.plan.name)} are {quoted(audit.plan.name)}): the crowd's ranking helps little here "
         f"(slope {curve.slope:.2f})."
     )
 

@@ -1,4 +1,4 @@
-"""``rarevote audit``: prove a recall with few reviews by an expert, whatever the crowd or the method did."""
+"""``rarevote audit``: prove a recall with few reviews by an expert, for any crowd and any method."""
 
 from __future__ import annotations
 
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 _AIMS = ("certificate", "estimate")
 
 plan_argument = argument("plan", metavar="PLAN", type=PATH, help="The plan that `rarevote audit start` wrote.")
-list_option = file_option("--review-out", required=True, help="Where the list for the expert goes.")
-who_option = click.option("--who", metavar="NAME", help="The expert; an export names its own.")
-question_option = click.option(
-    "--question", metavar="NAME", help="Which question of an export, where several were asked."
-)
+list_option = file_option("--review-out", required=True, help="The file to write the expert's list to.")
+who_option = click.option("--who", metavar="NAME", help="The expert's name; an export already has it.")
+question_option = click.option("--question", metavar="NAME", help="The question to read, if the export has several.")
 
 
 @click.group(
@@ -62,7 +60,7 @@ def audit() -> None:
 @plan_argument
 @talk_options
 def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
-    """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
+    """Answer the audit's items in the browser; every answer is saved before the next item is shown."""
     from rarevote.audit.journal import writing
     from rarevote.workbench.audits import AuditSession, check_plan
 
@@ -94,33 +92,33 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 @click.option(
     "--score",
     metavar="COLUMN",
-    help="The file is a table of items with a score in this column, from any classifier or screening tool, instead of "
-    "votes: the audit is of that ranking.",
+    help="Audit a ranking instead of votes: the file is a table of items with a score in this column, from any "
+    "classifier or screening tool.",
 )
-@flag("--ascending", help="With --score, the smallest score is the most likely, as in a ranking from 1.")
+@flag("--ascending", help="With --score: the smallest score is the most likely, as in a ranking from 1.")
 @click.option(
     "--find",
     metavar="CLASS=RECALL",
     required=True,
-    help='What is to be proved, such as defect=0.9; with --ordered ">=severe=0.9", with --multilabel CHOICE=RECALL.',
+    help='The recall to prove, such as defect=0.9; with --ordered ">=severe=0.9", with --multilabel CHOICE=RECALL.',
 )
-@file_option("--plan", required=True, help="Where the plan goes; never over another one.")
+@file_option("--plan", required=True, help="The plan to write; an existing plan is never overwritten.")
 @list_option
 @click.option(
     "--confidence",
     metavar="SHARE",
     default="0.95",
-    help="How sure to be: a false certificate has at most the rest.",
+    help="Confidence of the certificate: 0.95 allows a false one with probability 0.05 at most.",
 )
-@click.option("--flag-cost", metavar="N", default=1.0, help="What a flagged item costs, in reviews.")
+@click.option("--flag-cost", metavar="N", default=1.0, help="Cost of a flagged item, in reviews.")
 @click.option(
     "--aim",
     default="certificate",
-    help="certificate, or estimate to spend the first reviews on honest intervals.",
+    help="certificate, or estimate: spend the first reviews on narrow intervals.",
     shell_complete=one_of(*_AIMS),
 )
-@click.option("--budget", metavar="N", type=int, help="The most reviews to ask for.")
-@flag("--only-voted-items", help="Leave items without votes out of what is proved; everything says so.")
+@click.option("--budget", metavar="N", type=int, help="The largest number of reviews to ask for.")
+@flag("--only-voted-items", help="Leave out items without votes; plan, certificate and page say so.")
 @review_as_option
 @talk_options
 def start(
@@ -139,7 +137,7 @@ def start(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
+    """Freeze the ranking and the seed, forecast the reviews, and draw the first items for the expert."""
     from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, score_record, source_record
     from rarevote.audit.words import start_words
 
@@ -184,7 +182,7 @@ def start(
     if not audit.round():
         raise InputError(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
-            f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
+            f"--confidence, or set --flag-cost if a flagged item costs more than {flag_cost:g} reviews"
         )
     _ask(audit, plan, review_out, crowd, as_json=as_json, more=more)
 
@@ -200,11 +198,11 @@ def start(
 @file_option(
     "--answers",
     help="The expert's answers: a table (task, label), the file that an offline page saved, or an export of Label "
-    "Studio or Argilla. Without: the open items are listed again.",
+    "Studio or Argilla. Default: list the open items again.",
 )
 @who_option
 @question_option
-@flag("--worst-case", help="Close what stays open with the answer that is worst for every claim.")
+@flag("--worst-case", help="Close open items with the answer that is worst for every claim.")
 @talk_options
 def resume(
     plan: Path,
@@ -215,7 +213,7 @@ def resume(
     worst_case: bool,
     as_json: bool,
 ) -> None:
-    """Take in answers, say where the audit stands, and draw the next items if that pays."""
+    """Read answers, show the status, and draw the next items while reviews save more than they cost."""
     from rarevote.audit.source import read_again
     from rarevote.audit.words import status_words
 
@@ -234,7 +232,7 @@ def resume(
 @plan_argument
 @json_option
 def status(plan: Path, as_json: bool) -> None:
-    """Where the audit stands: what is certified, what is supported, what more reviews would bring."""
+    """Show what is certified, what is supported, and what more reviews would gain."""
     from rarevote.audit.of_fit import summary
     from rarevote.audit.words import relative_to, status_words
 
@@ -252,12 +250,12 @@ def status(plan: Path, as_json: bool) -> None:
     "--out",
     "-o",
     required=True,
-    help="The result: the class for the final list, the best other elsewhere.",
+    help="The result: the class for items of the final list, the best other class for the rest.",
 )
-@file_option("--certificate", required=True, help="What is proved, for others to verify (.json).")
+@file_option("--certificate", required=True, help="The certificate (.json), which others can verify.")
 @file_option(
     "--page",
-    help="The page that shows it; by default the certificate's name with .html.",
+    help="The page of the certificate. Default: the certificate's name with .html.",
 )
 @spreadsheet_option
 @talk_options
@@ -269,7 +267,7 @@ def finish(
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
-    """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
+    """Write the result, the certificate and its page; the audit can still continue."""
     from rarevote.audit.certificate import write_certificate
     from rarevote.audit.of_fit import result_columns, summary
     from rarevote.audit.source import read_again
@@ -294,15 +292,15 @@ def finish(
         tell_json({**summary(audit), "page": str(page)})
     say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
     if audit.pending:
-        say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
+        say(f"{len(audit.pending):,} drawn items were not answered; the certificate holds without them")
     if gold := gold_words(audit):
         say(gold)
     say(f"wrote {out}: {len(rows['task']):,} tasks")
     say(f"wrote {certificate}; to check it: {command('rarevote', 'audit', 'verify', plan, certificate)}")
-    say(f"wrote {page}: what was proved, to look at and pass on")
+    say(f"wrote {page}: the certificate as a page, to read and share")
     if not audit.plan.repeats:
         again = command("rarevote", "audit", "repeat", plan, "--review-out", "again.csv")
-        say(f"to see how sure the expert is, show some items again, blind: {again}")
+        say(f"to measure how consistent the expert is, repeat some items without their first answers: {again}")
 
 
 @audit.verb(
@@ -310,9 +308,9 @@ def finish(
     "rarevote audit repeat audit.json --answers again.csv --who anna",
 )
 @plan_argument
-@file_option("--review-out", help="Where the list of items goes.")
-@file_option("--answers", help="The second answers, as for continue.")
-@click.option("--share", metavar="SHARE", default=0.05, help="Of the answered items, how many to show again.")
+@file_option("--review-out", help="The file to write the list of items to.")
+@file_option("--answers", help="The second answers, in the formats of continue.")
+@click.option("--share", metavar="SHARE", default=0.05, help="The share of the answered items to show again.")
 @who_option
 @question_option
 @talk_options
@@ -325,13 +323,13 @@ def repeat(
     question: str | None,
     as_json: bool,
 ) -> None:
-    """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
+    """Show some answered items again to measure how consistent the expert is; the certificate does not change."""
     from rarevote.audit.answers import write_review_list
     from rarevote.audit.source import read_again
     from rarevote.audit.words import n_contradicted, relative_to
 
     if (review_out is None) == (answers is None):
-        raise ParameterError("give --review-out to get the list, then --answers to hand it back")
+        raise ParameterError("give either --review-out, to write the list, or --answers, to read it back")
     if not 0.0 < share <= 1.0:
         raise ParameterError(f"--share must be above 0 and at most 1, got {share:g}")
     audit = _load(plan)
@@ -367,11 +365,11 @@ def repeat(
     "--labels",
     metavar="FILE",
     multiple=True,
-    help="The labels it is about; by default where the plan says, if they are there.",
+    help="The labels of the audit. Default: the files that the plan names, if they exist.",
 )
 @talk_options
 def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool) -> None:
-    """Does the certificate follow from the plan? Rounds and bets are made again; exit code 1 with the reason if not.
+    """Check that the certificate follows from the plan: replay rounds and bets; exit code 1 with the reason if not.
 
     No verification can see whether the expert's answers are true, or whether another seed was tried elsewhere.
     """
@@ -429,7 +427,7 @@ def _take_in(audit: Audit, take: Callable[..., int | None], path: Path, who: str
         return
     experts, disputed = by_expert(read_answers(path, question=question), who)
     if disputed:
-        warn(f"{path}: two different labels for {some_names(disputed)}; such items stay open until the experts agree")
+        warn(f"{path}: two different labels for {some_names(disputed)}; these items stay open until the experts agree")
     for name, labels in experts.items():
         try:
             take(labels, who=name)
@@ -480,6 +478,6 @@ def _ask(
         say(f"or {how}, then:")
         say(f"  {command('rarevote', 'audit', 'continue', plan, *then)}")
     else:
-        say(f"No more reviews are asked for: {audit.stopped}. No list was written. Next:")
+        say(f"The audit asks for no more reviews: {audit.stopped}. No list was written. Next:")
         files = ("--out", "result.csv", "--certificate", "certificate.json")
         say(f"  {command('rarevote', 'audit', 'finish', plan, *files)}")

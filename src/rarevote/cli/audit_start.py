@@ -31,8 +31,8 @@ def audit_of_votes(
     fitted = fit_options.fit(crowd, estimator)
     if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
         raise InputError(
-            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
-            "--items FILE, so that the audit remembers what it is about"
+            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: list all items with "
+            "--items FILE, so that the plan has them"
         )
     return audit_of_fit(fitted, name, target, **begin), crowd, fitted.feature_figures
 
@@ -46,7 +46,7 @@ def check_scored(fit_options: FitOptions) -> None:
     }
     for option, value in given.items():
         if value is not None:
-            raise ParameterError(f"{option} is about votes; with --score the ranking is given, and nothing is fitted")
+            raise ParameterError(f"{option} needs votes; with --score the ranking is given and nothing is fitted")
 
 
 def audit_of_table(

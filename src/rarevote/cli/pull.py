@@ -21,12 +21,12 @@ def pull() -> None:
     """Fetch the answers of a project from a platform's server."""
 
 
-@pull.verb(_EXAMPLE, name="label-studio", after="The token is read from LABEL_STUDIO_API_KEY, or asked for.")
+@pull.verb(_EXAMPLE, name="label-studio", after="The token is read from LABEL_STUDIO_API_KEY, or prompted for.")
 @with_server
-@file_option("--out", "-o", required=True, help="The export (.json); that of an earlier pull is brought up to date.")
+@file_option("--out", "-o", required=True, help="The export (.json); an export of an earlier pull is updated.")
 @talk_options
 def label_studio(server: ServerOptions, *, out: Path, as_json: bool) -> None:
-    """Fetch the tasks of a project with their annotations, or what changed since the last time."""
+    """Fetch the tasks of a project with their annotations, or only what changed since the last pull."""
     from rarevote.io.live.pulled import check_file, pull
 
     check_file(out)
@@ -38,7 +38,7 @@ def label_studio(server: ServerOptions, *, out: Path, as_json: bool) -> None:
         tell_json({"out": str(out), "tasks": found.tasks, "annotations": found.annotations, "changed": found.changed,
                    "whole": found.whole})  # fmt: skip
         return
-    fetched = "all of them fetched" if found.whole else f"{found.changed:,} fetched"
+    fetched = "all fetched" if found.whole else f"{found.changed:,} fetched"
     say(
         f"wrote {out}: {counted(found.tasks, 'task')} of {title}, {fetched}; {counted(found.annotations, 'annotation')}"
     )

@@ -17,18 +17,18 @@ _EXAMPLE = "rarevote push label-studio result.csv --export export.json --url htt
 
 @click.group(cls=Verbs, no_args_is_help=True, epilog=examples(_EXAMPLE))
 def push() -> None:
-    """Put labels beside the tasks of a project on a platform's server."""
+    """Write labels to the tasks of a project on a platform's server."""
 
 
 @push.verb(
     _EXAMPLE,
     f"{_EXAMPLE} --column p_defect",
     name="label-studio",
-    after="The token is read from LABEL_STUDIO_API_KEY, or asked for.",
+    after="The token is read from LABEL_STUDIO_API_KEY, or prompted for.",
 )
 @argument("result", metavar="RESULT", type=PATH, help="The result that rarevote aggregate wrote.")
-@file_option("--export", required=True, help="The export that it was made from: rarevote pull label-studio.")
-@click.option("--question", metavar="NAME", help="Which question of the export, where several were asked.")
+@file_option("--export", required=True, help="The export that the result was made from (rarevote pull label-studio).")
+@click.option("--question", metavar="NAME", help="The question to read, if the export has several.")
 @flag("--multilabel", help="The result has one yes/no problem per choice.")
 @column_option
 @with_server
@@ -43,7 +43,7 @@ def label_studio(
     column: str | None,
     as_json: bool,
 ) -> None:
-    """Put the labels beside the existing tasks, as predictions in place of those of an earlier push."""
+    """Add the labels to the tasks as predictions; those of an earlier push are replaced."""
     from rarevote.io.live.label_studio import PRELABELLED, pushed_words
     from rarevote.io.live.predictions import Column, predictions_of_file
     from rarevote.io.platforms import read_export

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     "listed",
     metavar="LIST",
     type=PATH,
-    help="What --review-out wrote, or any table with a column of tasks.",
+    help="The list that --review-out wrote, or any table with a column of tasks.",
 )
-@file_option("--out", "-o", help="The answers (task, label). Default: LIST.answers.csv beside it.")
+@file_option("--out", "-o", help="The file of answers (task, label). Default: LIST.answers.csv in the folder of LIST.")
 @click.option(
     "--class",
     "classes",
     metavar="LABEL",
     multiple=True,
-    help="A class. Default: those in the list. Repeatable.",
+    help="A class to choose from. Default: the classes in the list. Repeatable.",
 )
-@file_option("--answers", help="Answers that an offline page saved: take them in and open nothing.")
-@flag("--reasons", help="Also show what the crowd said; the answers then depend on it.")
+@file_option("--answers", help="Read the answers that an offline page saved; no browser is opened.")
+@flag("--reasons", help="Also show the crowd's votes; the answers are then no longer independent of them.")
 @talk_options
 def review(
     workbench: WorkbenchOptions,
@@ -56,7 +56,7 @@ def review(
     answers: Path | None,
     as_json: bool,
 ) -> None:
-    """Answer a review list in the browser; every answer is on the disk before the next item shows."""
+    """Answer a review list in the browser; every answer is saved before the next item is shown."""
     from rarevote.audit.journal import writing
     from rarevote.io.read.answers import read_review_list
     from rarevote.io.write.columns import check_output
@@ -64,7 +64,9 @@ def review(
 
     media, asked = workbench.shown_media(), instructions.read()
     if workbench.offline is not None and reasons:
-        raise ParameterError("--reasons and --offline: a page that is sent away has nothing of what the crowd said")
+        raise ParameterError(
+            "--reasons cannot be used with --offline: an offline page does not contain the crowd's votes"
+        )
     target = out or listed.with_name(f"{listed.stem}.answers.csv")
     check_output(target)
     refuse_overwriting(target, [listed])
@@ -100,7 +102,7 @@ def review(
         session = workbench.run(sit, writing(listed), as_json=as_json)
     if session.progress.done:
         session.make("answers")
-        say(f"wrote {target}: {counted(len(session.answers), 'answer')}; give them to the next run as --gold {target}")
+        say(f"wrote {target}: {counted(len(session.answers), 'answer')}; use them in the next run with --gold {target}")
 
 
 def _take(

@@ -1,4 +1,4 @@
-"""``rarevote watch``: aggregate beside people who still label, and carry an audit through a project."""
+"""``rarevote watch``: aggregate while people still label, and run an audit through a project."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> fl
     except ValueError:
         seconds = 0.0
     if not 1.0 <= seconds <= 7 * 24 * 3600.0:
-        raise ParameterError(f"--every wants a time from 1s to a week, such as 30s, 5m or 1h, got {text!r}")
+        raise ParameterError(f"--every must be a time from 1s to a week, such as 30s, 5m or 1h, got {text!r}")
     return seconds
 
 
@@ -63,7 +63,7 @@ def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> fl
     default=True,
     cls=Option,
     section="The server",
-    help="Whether labels go into the project as predictions.",
+    help="Whether to write labels to the project as predictions.",
 )
 @click.option(
     "--review-project",
@@ -71,11 +71,16 @@ def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> fl
     type=click.IntRange(min=1),
     cls=Option,
     section="The server",
-    help="A second project that items to review go into and answers come back from: with --max-review, or of an audit.",
+    help="A second project where experts answer: items to review are sent there and answers are read from it. Needs "
+    "--max-review, unless LABELS is a plan.",
 )
-@file_option("--out", "-o", metavar="DIR", required=True, help="The folder of the results.")
-@click.option("--every", metavar="TIME", default="5m", callback=_seconds, help="How often to look: 30s, 5m, 1h.")
-@click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="Look so often, then end. Default: no end.")
+@file_option("--out", "-o", metavar="DIR", required=True, help="The folder to write results to.")
+@click.option(
+    "--every", metavar="TIME", default="5m", callback=_seconds, help="How often to check for new votes: 30s, 5m, 1h."
+)
+@click.option(
+    "--rounds", metavar="N", type=click.IntRange(min=1), help="Stop after N checks. Default: run until Ctrl-C."
+)
 @talk_options
 def watch(
     reading: Reading,
@@ -91,22 +96,22 @@ def watch(
     rounds: int | None,
     as_json: bool,
 ) -> None:
-    """Aggregate whenever votes are new, and say what changed.
+    """Aggregate whenever there are new votes, and show what changed.
 
-    LABELS are files of votes, the word label-studio for a project on a server, or the plan of an audit. Ctrl-C ends it;
-    the same command resumes.
+    LABELS are files of votes, the word label-studio for a project on a server, or the plan of an audit. Ctrl-C
+    stops it; the same command resumes.
     """
     from rarevote.watch.labels import watching
 
     with ExitStack() as stack:
         if _is_plan(reading.labels):
-            _refuse_given("an audit is about what its plan says", lambda name: name not in _OF_AUDITS)
+            _refuse_given("not for an audit, whose plan decides this", lambda name: name not in _OF_AUDITS)
             poll = _of_audit(Path(reading.labels[0]), out, server, review_project, reading.options["question"], stack)
         else:
             if reading.labels != [_PLATFORM]:
-                _refuse_given(f"is for {_PLATFORM}: rarevote watch {_PLATFORM}", lambda name: name in _OF_PROJECTS)
+                _refuse_given(f"only for projects: rarevote watch {_PLATFORM}", lambda name: name in _OF_PROJECTS)
             if review_project is not None and decisions.max_review is None:
-                raise ParameterError("--review-project needs --max-review N: how many items wait there at a time")
+                raise ParameterError("--review-project needs --max-review N: the number of items to send at a time")
             poll = _of_labels(reading, fit_options, decisions, server, column, push, review_project, out, stack)
         stack.enter_context(watching(out))
         _run(poll(), every, rounds, as_json=as_json)
@@ -117,11 +122,11 @@ def _run(poll: Callable[[], Any], every: float, most: int | None, *, as_json: bo
 
     quiet_since = False
     for found in rounds(
-        poll, every=every, most=most, sleep=time.sleep, failed=lambda error: warn(f"{error}; going on")
+        poll, every=every, most=most, sleep=time.sleep, failed=lambda error: warn(f"{error}; will try again")
     ):
         if found is None:
             if not quiet_since:
-                say("nothing new; waiting (Ctrl-C ends it)")
+                say("no new votes; waiting (Ctrl-C stops)")
             quiet_since = True
             continue
         quiet_since = False
@@ -176,7 +181,9 @@ def _of_labels(
     if review_project is not None:
         second = stack.enter_context(server.open(review_project))
         if server.project == review_project and reading.labels == [_PLATFORM]:
-            raise ParameterError("--review-project is the project itself: an expert's answers would be votes there")
+            raise ParameterError(
+                "--review-project must differ from --project: an expert's answers would count as votes there"
+            )
         question = reading.options["question"]
         review = ReviewProject(second, out, question=question, max_review=decisions.max_review)
 
@@ -216,7 +223,7 @@ def _tell_round(found: WatchRound, *, as_json: bool) -> None:
         say(sentence)
     if found.answered or found.asked:
         answers = counted(found.answered, "answer")
-        say(f"review project: {answers} so far, {counted(found.asked, 'further item')} asked for")
+        say(f"review project: {answers} so far, {counted(found.asked, 'further item')} sent")
     if found.pushed is not None:
         say(f"pushed {counted(found.pushed.predictions, 'prediction')}")
 
@@ -240,7 +247,7 @@ def _of_audit(
     from rarevote.watch.projects import ReviewProject
 
     if number is None:
-        raise ParameterError("which project answers the audit? Say so with --review-project NUMBER")
+        raise ParameterError("an audit needs --review-project NUMBER, the project where experts answer")
     refuse_overwriting(out, [plan, *files_behind(plan)], named=f"--out {out}", replaced=(".csv", ".json", ".html"))
     project = stack.enter_context(server.open(number))
     return lambda: AuditWatch(plan, out, ReviewProject(project, out, question=question)).poll
@@ -255,10 +262,10 @@ def _tell_audit(found: AuditRound, *, as_json: bool) -> bool:
         tell_json({**summary(found.audit), "taken": found.taken, "asked": found.asked})
     elif found.taken or found.asked:
         say(time.strftime("%H:%M:%S"))
-        say(f"{counted(found.taken, 'answer')} taken in, {counted(found.asked, 'item')} asked for")
+        say(f"{counted(found.taken, 'answer')} read, {counted(found.asked, 'item')} sent for review")
         say(status_words(found.audit))
     if found.is_over:
-        say(f"No more reviews are asked for: {found.audit.stopped}. CERTIFIED: {certified_words(found.audit)}")
+        say(f"The audit asks for no more reviews: {found.audit.stopped}. CERTIFIED: {certified_words(found.audit)}")
     return found.is_over
 
 

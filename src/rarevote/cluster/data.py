@@ -84,11 +84,11 @@ class Staging:
 
     Attributes:
         folder: where the shards go; seen by the driver and all workers.
-        identity: tells the crowd from others.
+        identity: identifies the crowd.
         n_shards: how many; None to go by the number of annotations.
         partitioned: the parts are taken as the shards: all rows of a task are in one part already.
-        classes: classes that exist whether or not anybody voted for them.
-        abstain: answers that are no votes.
+        classes: classes that exist with or without votes.
+        abstain: answers that are not votes.
         keep: which of repeated (task, worker) pairs count.
         gold: labels that the method may learn from.
     """
@@ -162,8 +162,8 @@ def _shards(client: Any, writing: list[Any]) -> list[Any]:
             raise
         # Dask's shuffle hides what went wrong; it keeps rows on the workers' disks, and what fails there is those.
         raise InputError(
-            f"the dask workers could not exchange rows ({first_line(error)}): is the disk of their temporary folder "
-            "full, or was one of them killed? Give them more room, or run the same command again"
+            f"the dask workers could not exchange rows ({first_line(error)}). Check whether the disk of their "
+            "temporary folder is full or a worker was killed; free space there, or run the same command again"
         ) from None
 
 
@@ -190,7 +190,7 @@ def _check_seen_by_all(client: Any, folder: Path) -> None:
     mark.unlink()
     if blind:
         raise InputError(
-            f"{folder}: {len(blind)} of the dask workers do not see this folder (first: {blind[0]}); choose one on a "
+            f"{folder}: {len(blind)} of the dask workers cannot see this folder (first: {blind[0]}); choose one on a "
             "file system that the driver and all workers share"
         )
 
@@ -239,7 +239,9 @@ def _survey(client: Any, parts: Parts, how: Staging) -> Survey:
     if not survey.n_votes:
         raise InputError(f"{parts.title}: no annotations")
     if len(survey.task_kinds) > 1:
-        raise InputError(f"{parts.title}: tasks are whole numbers in some parts and text in others; make them alike")
+        raise InputError(
+            f"{parts.title}: tasks are whole numbers in some parts and text in others; use one type in all parts"
+        )
     return survey
 
 
@@ -248,26 +250,24 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
     answers = as_name_array(sort_labels(survey.labels | survey.silent))
     for what, strange, found in (
         ("no answer is", unmatched(list(how.abstain), answers), answers),
-        ("nobody voted for", unmatched(list(how.classes), voted), voted),
+        ("no vote is for", unmatched(list(how.classes), voted), voted),
     ):
         if strange:
             warn_user(f"{what} {some_names(map(repr, strange))}: there are {some_names(found.tolist())}")
     if (several := several_in(voted.tolist())) is not None:
         warn_user(
-            f"labels such as {several!r} look like several choices in one answer, and every combination is a class of "
-            "its own here; one yes/no problem per choice is made on a single machine"
+            f"labels such as {several!r} look like several choices in one answer; here every combination is a class. "
+            "To get one yes/no problem per choice, run on a single machine"
         )
     known = dict.fromkeys([*survey.labels, *in_kind(how.classes, voted)])
     extra = [name for name in dict.fromkeys((how.gold or {}).values()) if name not in known]
     if extra:
-        warn_user(
-            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes"
-        )
+        warn_user(f"gold has classes without votes: {', '.join(map(repr, extra[:5]))}; they are kept")
     names = sort_labels([*known, *extra])
     if len(names) > MAX_CLASSES:
         raise InputError(
-            f"{len(names):,} distinct labels, more than the {MAX_CLASSES:,} supported: is the label column free text "
-            "or a number? Map it to classes first."
+            f"{len(names):,} distinct labels, more than the {MAX_CLASSES:,} supported. If the label column is free "
+            "text or a number, map it to classes first."
         )
     return names
 
@@ -284,7 +284,7 @@ def _check_gold(gold: Mapping[Any, Any], n_known: int) -> None:
         first = next(iter(gold))
         raise InputError(f"none of the {len(gold):,} gold tasks is in the annotations (first: {first!r}): check ids")
     if n_known < len(gold):
-        warn_user(f"gold for {len(gold) - n_known:,} tasks without annotations is left out")
+        warn_user(f"gold of {len(gold) - n_known:,} tasks without annotations is ignored")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def shards_for(n_votes: int, n_workers: int) -> int:
 
 
 class WrittenShard(NamedTuple):
-    """What the driver is told of a shard."""
+    """What the driver knows of a shard."""
 
     n_tasks: int
     n_annotations: int

@@ -1,6 +1,6 @@
 """Many machines: shards live with dask workers, sums travel up a tree, parameters go out once a pass.
 
-The driver holds what is shared and a log of what it told the hosts (:mod:`rarevote.cluster.host`); nothing of it
+The driver holds what is shared and a log of what it sent to the hosts (:mod:`rarevote.cluster.host`); nothing of it
 grows with the tasks. A host that dies with its worker is recreated from its files and that log, in exactly the state
 it had, so that the fit continues as if nothing had happened, to the last bit. Now and then the hosts write their state
 down, which keeps the log short.
@@ -217,7 +217,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                 continue
             except KilledWorker as error:
                 raise RarevoteError(
-                    f"dask workers keep dying over the same shards ({error}); most often they lack memory: use more or "
+                    f"dask workers keep dying on the same shards ({error}), most often for lack of memory: use more or "
                     "larger workers"
                 ) from None
             if not isinstance(found, Lost):
@@ -229,7 +229,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
             self._recreate(lost)
             for block, part in zip(lost, self._performed(lost, operations), strict=True):
                 parts[block.number] = part
-        raise RarevoteError(f"{_MAX_LOSSES} times in a row dask workers were lost in one pass: see their logs")
+        raise RarevoteError(f"dask workers were lost {_MAX_LOSSES} times in a row in one pass: see their logs")
 
     def _performed(self, blocks: Sequence[Block], message: Any) -> list[Any]:
         """A task for each of these hosts, all in one message: between two of these a client lets ten milliseconds pass.
@@ -327,7 +327,7 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
 
     Raises:
         MissingExtraError: dask is not installed.
-        RarevoteError: nobody answers at the address.
+        RarevoteError: no scheduler responds at the address.
     """
     try:
         distributed, _ = import_module("distributed"), import_module("dask.dataframe")
@@ -342,7 +342,7 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
         except (OSError, ValueError) as error:
             # Dask has already been told to use the client that did not come about.
             import_module("dask").config.set(scheduler=before)
-            raise RarevoteError(f"no dask scheduler answers at {scheduler} ({error})") from None
+            raise RarevoteError(f"no dask scheduler responds at {scheduler} ({error})") from None
         with made:
             yield made
     else:

@@ -142,8 +142,7 @@ class Dask:
         """
         if not {"features", "pred_probs"}.isdisjoint(decision):
             raise ParameterError(
-                "features and pred_probs are for a single machine: use rarevote.fit(data, features=...) there, or "
-                "leave them out"
+                "features and pred_probs need a single machine: use rarevote.fit(data, features=...), or leave them out"
             )
         grades = estimator.grades if ordered is None else Grades.of(ordered)
         if grades is not None and estimator.capabilities.ordered:
@@ -152,7 +151,9 @@ class Dask:
         rule = rule_of(**decision, own=own, grades=grades)
         if isinstance(rule, MinRecall) and rule.errors == "independent":
             errors = how('errors="independent"', "--errors independent")
-            raise ParameterError(f"{errors} samples all votes in one memory, which dask does not: leave it out")
+            raise ParameterError(
+                f"{errors} needs all votes in the memory of one machine, which dask does not have: leave it out"
+            )
         deciding_by = DecidedBy(rule, own, rare, prevalence, not allow_unvoted, with_posterior, grades)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels, prefer=columns)
@@ -192,8 +193,8 @@ def _encoded(client: Any, parts: Parts, how: Staging, *, resumes: bool) -> Stage
         return stage(client, parts, how)
     if crowd.identity != how.identity:
         raise InputError(
-            f"{how.folder.parent}: a checkpoint of other data, or read in another way. Choose another folder, or "
-            "remove this one to start again"
+            f"{how.folder.parent}: this checkpoint is of other data or other reading options. Choose another folder, "
+            "or remove this one to start again"
         )
     return crowd
 
@@ -202,7 +203,7 @@ def _check_method(estimator: Estimator) -> None:
     require_capability(estimator, "dask", how("", "--engine dask"))
     per_task = estimator._given_per_task()
     if per_task is not None:
-        raise ParameterError(f"on dask, {per_task} must be one number: the driver holds nothing per task")
+        raise ParameterError(f"on dask, {per_task} must be one number: the driver stores nothing per task")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -258,8 +259,8 @@ def _check_grades(estimator: Estimator, grades: Grades, classes: NDArray[Any]) -
     met = grades.met(classes)
     if len(met) < MIN_GRADES and estimator.capabilities.ordered:
         raise InputError(
-            f"only {some_names(met)} of the grades {'has' if len(met) == 1 else 'have'} votes, and fewer than "
-            f"{MIN_GRADES} have no order to learn from: choose another method, such as {DEFAULT_METHOD}"
+            f"only {some_names(met)} of the grades {'has' if len(met) == 1 else 'have'} votes, and an "
+            f"order needs at least {MIN_GRADES}: choose another method, such as {DEFAULT_METHOD}"
         )
 
 
@@ -282,7 +283,7 @@ def _files() -> list[str]:
 def _publish(desk: Path, out: Path) -> None:
     """Move results to their places: those of another fit go first, the summary comes last.
 
-    So whoever sees a summary sees the files that belong to it, even if we are killed on the way.
+    So a summary that exists has the files that belong to it, even if we are killed on the way.
     """
     files = _files()
     try:

@@ -1,4 +1,4 @@
-"""The part of the dask engine that runs on a dask worker: a host keeps neighbouring shards and does as it is told.
+"""The part of the dask engine that runs on a dask worker: a host keeps neighbouring shards and runs operations on them.
 
 A host is the value of a dask future, made from files alone: the encoded shards, a base (a saved local state, or the
 start) and the operations since. So a host that is lost with its worker can be recreated anywhere, in exactly the

@@ -137,7 +137,7 @@ def _left_out(crowd: StagedCrowd) -> list[str]:
         return []
     return [
         f"{crowd.n_dropped:,} rows are not votes (abstentions, missing values or repeated pairs): on dask, an item "
-        "that only such rows name has no row in the result"
+        "with only such rows is not in the result"
     ]
 
 

@@ -41,7 +41,7 @@ class Rows:
         return len(self.frame)
 
     def without(self, abstain: Sequence[Any]) -> Rows:
-        """The same without the answers that are no votes."""
+        """The same without the answers that are not votes."""
         if not len(abstain):
             return self
         silent = in_kind(abstain, as_name_array(self.names("label")))
@@ -67,7 +67,7 @@ class Parts:
     Attributes:
         title: what messages call it.
         readers: one dask task per part that gives its :class:`Rows`.
-        identity: tells this table from others, as far as that can be seen without reading it.
+        identity: identifies the table, as far as that is possible without reading it.
     """
 
     title: str
@@ -245,7 +245,7 @@ def _checked(frame: Any, title: str, first_row: int, missing: Missing) -> Rows:
         columns[role] = column
     if complaints and missing == "error":
         raise MissingValuesError(
-            f"{title}: {'; '.join(complaints)}. Fill them in, or leave those rows out: "
+            f"{title}: {'; '.join(complaints)}. Fill them in, or skip these rows: "
             + how('missing="drop"', "--missing drop")
         )
     read = pandas.DataFrame(columns)

@@ -55,7 +55,7 @@ class DaskRunner(Runner):
     def engine(self) -> DaskEngine[Any, Any, Any]:
         """That of the last run."""
         if self._engine is None:
-            raise RuntimeError("nothing ran on the cluster yet: ask the runner for votes after the run")
+            raise RuntimeError("nothing has run on the cluster yet: read the votes after the run")
         return self._engine
 
     def run(

@@ -85,7 +85,7 @@ def sum_probabilities(how: Reported, number: int, state: State) -> FloatArray:
 
 
 def survey(how: Reported, deciding: Deciding, number: int, state: State) -> CrowdSums:
-    """What the tasks tell the decider."""
+    """What the decider needs to know of the tasks."""
     part = deciding.with_own(how.part(state))
     begin = state.shard.task_ptr - state.shard.task_ptr[0]
     return deciding.look(part, begin, state.shard.worker)

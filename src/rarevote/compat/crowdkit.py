@@ -41,7 +41,7 @@ def alpha_krippendorff(answers: Any, distance: Callable[[Any, Any], float] | Non
     """
     crowd = read_or_empty(answers).annotations
     if not crowd.n_annotations:
-        raise InputError("no annotations: there is nothing to measure agreement on")
+        raise InputError("no annotations, so agreement is undefined")
     votes = crowd.votes()
     votes = votes[votes.sum(axis=1) > 1]
     total = votes.sum(axis=0)
@@ -178,8 +178,8 @@ def entropy_threshold(answers: Any, workers_skills: Any = None, percentile: int 
     left = frame.filter([name not in removed for name in worker])
     if len(left) <= len(frame) // 2:
         warn_user(
-            "entropy_threshold left out half of the votes or more: the result may be poor. Lower percentile, or raise "
-            "min_answers"
+            "entropy_threshold removed half of the votes or more, so the result may be poor. Lower percentile, or "
+            "raise min_answers"
         )
     return left.to_native()
 

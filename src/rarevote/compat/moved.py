@@ -1,4 +1,4 @@
-"""Import paths of version 0.2 that moved: each forwards to the module of today, warns, and goes with version 0.4.
+"""Import paths of version 0.2 that moved: each forwards to the new module, warns, and will be removed in version 0.4.
 
 >>> MOVED["rarevote.meaning.check"]
 'rarevote.diagnose.check'
@@ -42,7 +42,7 @@ class _Forward(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Warn where it is imported, and look names up in the module of today."""
         old = module.__name__
-        message = f"{old} is deprecated and goes with version 0.4: its names are in {MOVED[old]}"
+        message = f"{old} is deprecated and will be removed in version 0.4: its names are in {MOVED[old]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         today = import_module(MOVED[old])
         module.__dict__.update(__getattr__=lambda name: getattr(today, name), __dir__=lambda: dir(today))

@@ -39,7 +39,7 @@ __all__ = [
 
 def _warn(old: str, new: str, *, further: int = 0) -> None:
     """Warn where the user called; ``further`` counts calls of ours between."""
-    message = f"{old} is deprecated and goes with version 0.4: use {new}"
+    message = f"{old} is deprecated and will be removed in version 0.4: use {new}"
     warnings.warn(message, DeprecationWarning, stacklevel=3 + further)
 
 
@@ -96,11 +96,11 @@ def calibrate(fitted: Fitted, prevalence: Shares = "estimate", *, sampled: bool 
 
 
 def calibrated(posterior: Any, prior: Any = None, *, annotations: Annotations | None = None, **options: Any) -> Any:
-    """Gone: a posterior without its votes has no calibrated probabilities."""
+    """Removed: a posterior without its votes has no calibrated probabilities."""
     del posterior, prior, annotations, options
     raise ParameterError(
-        "rarevote.calibrate.calibrated() is gone: probabilities need the votes. "
-        "rarevote.fit(votes, method).probabilities has them for every method"
+        "rarevote.calibrate.calibrated() was removed, because probabilities need the votes: use "
+        "rarevote.fit(votes, method).probabilities"
     )
 
 
@@ -108,7 +108,7 @@ def decide(calibrated: CalibratedPosterior, **options: Any) -> Decision:
     """See :meth:`rarevote.Fitted.decide`, whose arguments it takes."""
     _warn("rarevote.decide.decide()", "Fitted.decide()")
     if not isinstance(calibrated, CalibratedPosterior):
-        raise ParameterError("decide() takes what Fitted.calibrate() gives; use rarevote.fit(votes).decide(...)")
+        raise ParameterError("decide() takes the value of Fitted.calibrate(); use rarevote.fit(votes).decide(...)")
     return calibrated.fitted.decide(prevalence=calibrated.given, **options).decision
 
 

@@ -1,4 +1,4 @@
-"""The watch of an audit: its items go into a project of Label Studio and its answers come back, to the certificate."""
+"""The watch of an audit: items are sent to a Label Studio project and its answers are read, up to the certificate."""
 
 from __future__ import annotations
 
@@ -98,9 +98,7 @@ class AuditWatch:
         new = [task for task in changed if task not in self._warned]
         if new:
             self._warned.update(new)
-            warn_user(
-                f"{some_names(new)}: answered otherwise in the project by now; in an audit the first answer stands"
-            )
+            warn_user(f"{some_names(new)}: the answer in the project has changed; an audit keeps the first answer")
 
     def _warn(self, task: Any, message: str) -> None:
         if task not in self._warned:

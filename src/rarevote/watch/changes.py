@@ -75,7 +75,7 @@ class Changes:
         by = f" ({people}{more})" if busiest else ""
         said = [
             f"round {self.number}: {counted(sum(self.new_votes.values()), 'new vote')}{by}, "
-            f"{counted(self.items_voted, 'item')} with other votes than before; {counted(self.n_votes, 'vote')} in all"
+            f"{counted(self.items_voted, 'item')} with changed votes; {counted(self.n_votes, 'vote')} in all"
         ]
         said.append(f"{counted(self.labelled, 'item')} labelled for the first time; {len(self.flipped):,} flipped")
         said += [

@@ -1,8 +1,8 @@
 """The watch of labels: whenever votes are new, aggregate, write, and push where a server is named.
 
 A round reads the source, fits, decides, and compares with the round before; then it writes ``result.csv`` and
-``changes.csv`` and last ``watch.json``, each whole or not at all. Where a second project is named, items to review go
-into it and the answers come back as gold.
+``changes.csv`` and last ``watch.json``, each whole or not at all. Where a second project is named, items to review are
+sent there and the answers are read as gold.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class WatchRound:
         changes: since the round before.
         result: the labels.
         pushed: what was pushed, where there is a server.
-        asked: items that went into the review project.
-        answered: answers that came back from it, in all.
+        asked: items sent to the review project.
+        answered: answers read from it, in total.
     """
 
     changes: Changes
@@ -149,7 +149,9 @@ def watching(out: Path) -> Iterator[None]:
         raise cannot_write(out, error) from None
     with handle:
         if lock(handle) is False:
-            raise InputError(f"{out}: another process is watching there; end it first, or name another --out")
+            raise InputError(
+                f"{out}: another process is watching into this folder; stop it first, or choose another --out"
+            )
         yield
 
 

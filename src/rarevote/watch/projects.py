@@ -1,4 +1,4 @@
-"""The review project: a second project of Label Studio that items go into and answers come back from."""
+"""The review project: a second Label Studio project, where experts answer."""
 
 from __future__ import annotations
 
@@ -82,5 +82,5 @@ class ReviewProject:
             there = ", ".join(["task", *map(str, crowd.to_show)])
             raise InputError(
                 f"{self.project.title}: its labelling interface shows ${missing[0]}, which the items do not have (they "
-                f"have {there}); let it show one of these, or carry the column along with --show {missing[0]}"
+                f"have {there}); change it to one of these, or add the column with --show {missing[0]}"
             )

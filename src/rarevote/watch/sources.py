@@ -98,7 +98,7 @@ class LabelStudioProject:
             check_export(crowd.export)
             if crowd.export.multilabel:
                 raise InputError(
-                    f"{self.title}: a watch pushes one label an item, and here an item may have several. Watch with "
+                    f"{self.title}: a watch can push only one label per item, but items here can have several. Use "
                     "--no-push, or pull, aggregate and push with --multilabel"
                 )
         return crowd

@@ -67,10 +67,10 @@ class WatchState:
                 raise ValueError("another kind of value")
         except (ValueError, TypeError, KeyError, AttributeError):
             raise InputError(
-                f"{path}: cannot be read as what a watch wrote; remove it to begin again, or name another --out"
+                f"{path}: not a state file of rarevote watch; remove it to start again, or choose another --out"
             ) from None
         if state.source != source:
-            raise InputError(f"{folder}: has the results of another watch ({state.source}); name another --out")
+            raise InputError(f"{folder}: belongs to another watch ({state.source}); choose another --out")
         return state
 
     def save(self, folder: Path) -> None:

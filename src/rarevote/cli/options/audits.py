@@ -27,7 +27,7 @@ def parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | 
     name, recall = split_question(text, as_name_array([]) if classes is None else classes, grades)
     if not recall:
         example = "defect=0.9" if recall is not None else f"{name}=0.9"
-        raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")
+        raise ParameterError(f"--find must be CLASS=RECALL, such as {example}, got {text!r}")
     return name, recall
 
 
@@ -39,11 +39,11 @@ def check_plan_file(plan: Path) -> None:
     check_place(plan)
     if plan.exists():
         raise InputError(
-            f"{plan}: is there already. Starting again until the draws are lucky is the one way to cheat with an "
-            "audit, so a plan is never overwritten: continue it, or name another file"
+            f"{plan}: already exists. A plan is never overwritten, because restarting until the draws are favourable "
+            "would make the proof worthless: continue that audit, or choose another file"
         )
     if journal_path(plan).exists():
-        raise InputError(f"{journal_path(plan)}: has answers of another audit; move it away, or name another plan")
+        raise InputError(f"{journal_path(plan)}: has the answers of another audit; move it, or choose another plan")
 
 
 def check_list(review_out: Path, form: str, plan: Path) -> None:
