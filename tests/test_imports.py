@@ -20,8 +20,8 @@ PACKAGE = Path(rarevote.__file__).parent
 # The folders, from the bottom up: a module imports its own layer and those below. Names side by side are one layer.
 LAYERS = [
     "errors", "kernels", "crowd", "io", "em", "features", "decide", "methods", "scoring", "diagnose", "audit",
-    "simulate", "charts", "page", "cluster", "api result each", "compat", "metrics postprocessing", "workbench watch",
-    "study", "cli",
+    "simulate", "charts", "page", "cluster", "progress", "api result each", "compat", "metrics postprocessing",
+    "workbench watch", "study", "cli",
 ]  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 ONLY_NUMPY = {"errors", "crowd", "em"}

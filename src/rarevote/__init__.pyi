@@ -22,6 +22,7 @@ from .compat.crowdkit import entropy_threshold as entropy_threshold
 from .compat.crowdkit import uncertainty as uncertainty
 from .crowd.annotations import Annotations as Annotations
 from .crowd.rare import RareClass as RareClass
+from .crowd.steps import ProgressStep as ProgressStep
 from .decide.decider import Note as Note
 from .decide.decision import Decision as Decision
 from .decide.expectations import Expectations as Expectations

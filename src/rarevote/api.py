@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -29,6 +28,7 @@ from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.gold import add_classes
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
+from rarevote.crowd.steps import within
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, MinRecall, OwnLabels, Rule
@@ -48,8 +48,10 @@ from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
+from rarevote.methods.reported import reported_probabilities
 from rarevote.methods.unvoted import predict_from_features
 from rarevote.page.plots import Plots
+from rarevote.progress import Watch, fit_steps, shows_progress
 from rarevote.result import Result
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
 
 
 @named_arguments(ReadOptions)
+@shows_progress
 def fit(
     data: Any,
     method: str | Estimator | None = None,
@@ -95,6 +98,7 @@ def fit(
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
+    progress: Watch = False,
     **reading: Unpack[ReadArguments],
 ) -> Fitted:
     """Read the votes and fit a method to them.
@@ -125,6 +129,7 @@ def fit(
             stage "features".
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
         checkpoint_every: iterations between two checkpoints.
+        progress: True shows a bar with the time left; a function is called with each :class:`~rarevote.ProgressStep`.
         **reading: how to read the data, as for :func:`read`.
 
     Raises:
@@ -171,6 +176,7 @@ def fit(
         taught, joined = joined.with_gold(known, votes)
     saved = saved_in(checkpoint, checkpoint_every)
     begin = time.perf_counter()
+    callback = fit_steps(f"fitting {estimator.method_name}", callback)
     estimator.fit_request(crowd.annotations, taught, callback=callback, checkpoint=saved, features=joined)
     seconds = time.perf_counter() - begin
     votes = estimator.annotations_
@@ -184,13 +190,14 @@ def fit(
 
 
 @named_arguments(ReadOptions)
+@shows_progress
 def compare(
     data: Any,
     methods: Sequence[str],
     *,
     gold: Any = None,
     ordered: Any = None,
-    watched: Callable[[str, int], AbstractContextManager[Any]] | None = None,
+    progress: Watch = False,
     **reading: Unpack[ReadArguments],
 ) -> Comparison:
     """Fit several methods on the same votes; one that cannot run is left out, and an error only if none can.
@@ -200,7 +207,7 @@ def compare(
         methods: names of the methods.
         gold: labels that methods may learn from; those that came with an export if not given.
         ordered: the grades, the lowest first, where classes are grades; as for :func:`fit`.
-        watched: gives for the name and the number of a method a context whose value is the callback of its fit.
+        progress: as for :func:`fit`.
         **reading: how to read the data.
     """
     from rarevote.scoring.compare import Comparison, MethodFit
@@ -217,9 +224,9 @@ def compare(
     for number, name in enumerate(methods, 1):
         estimator = make_method(name)
         try:
-            with nullcontext() if watched is None else watched(name, number) as callback:
+            with within(f"method {number} of {len(methods)}"):
                 learned = known if estimator.capabilities.gold else None
-                fitted = fit(crowd, estimator, ordered=ordered, gold=learned or None, use_gold=False, callback=callback)
+                fitted = fit(crowd, estimator, ordered=ordered, gold=learned or None, use_gold=False)
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")
             continue
@@ -295,27 +302,7 @@ class Fitted:
     @cached_property
     def reported(self) -> Probabilities:
         """The probabilities, with their mean and what is known."""
-        method, votes = self.method, self.annotations
-        calibration = method.calibration_
-        mean = np.zeros(votes.n_classes) if calibration is None else calibration.mean
-        p, gold = np.asarray(method.reported_), method.gold_codes_.astype(np.int64)
-        outcome = method.feature_outcome
-        used = outcome is not None and outcome.record.used
-        if n_unvoted := len(votes.unanswered):
-            pool = np.broadcast_to(mean, (n_unvoted, votes.n_classes)) if outcome is None else outcome.pool(mean)
-            p = np.concatenate([p, pool])
-            gold = np.concatenate([gold, np.full(n_unvoted, -1) if outcome is None else outcome.pool_gold])
-        return Probabilities(
-            votes.classes,
-            p,
-            mean,
-            gold,
-            is_default=method.method_name == DEFAULT_METHOD,
-            is_jury=self.crowd.is_jury,
-            free=None if outcome is None else outcome.free,
-            has_features=used,
-            draws=lambda: self.independent,
-        )
+        return reported_probabilities(self.method, self.annotations, self.crowd.is_jury, lambda: self.independent)
 
     @cached_property
     def independent(self) -> IndependentDraws:
@@ -353,6 +340,7 @@ class Fitted:
             features = None if self.features is None else replace(self.features, gold={})
             return fit(self.crowd, method, use_gold=False, features=features).probabilities
 
+    @shows_progress
     def decide(
         self,
         decide: Rule | str | None = None,
@@ -365,6 +353,7 @@ class Fitted:
         random_gold: bool = False,
         errors: Literal["independent", "shared"] = "shared",
         allow_unvoted: bool | None = None,
+        progress: Watch = False,
     ) -> Result:
         """One answer per item: the method's own decision unless another one is asked for.
 
@@ -385,6 +374,7 @@ class Fitted:
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
             errors: how annotators err, for a recall target: "shared", as in real crowds, or "independent".
             allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
+            progress: as for :func:`fit`.
 
         Raises:
             ParameterError: two ways to decide at once, names that are not classes, or numbers out of range.
@@ -449,12 +439,13 @@ class Fitted:
             warnings.simplefilter("ignore", RarevoteWarning)
             return self.decide()
 
-    def check(self, result: Result | None = None, *, progress: Callable[[int], None] | None = None) -> Check:
+    @shows_progress
+    def check(self, result: Result | None = None, *, progress: Watch = False) -> Check:
         """Whether the labels are reliable enough to use: can the crowd answer, does the model fit.
 
         Args:
             result: the decision to check; the method's own if not given.
-            progress: called with how many of the 200 replicates are done so far.
+            progress: as for :func:`fit`.
         """
         from rarevote.diagnose.check import check_fit
 
@@ -468,7 +459,6 @@ class Fitted:
             models=self.crowd.models,
             arguments=self.crowd.arguments,
             grades=self.grades,
-            progress=progress,
         )
 
     def order_hint(self) -> OrderHint | None:
@@ -494,9 +484,11 @@ class Fitted:
         p, is_gold = self.probabilities[number], bool(self.reported.gold[number] >= 0)
         return explain(self.method, number, label, p, is_gold=is_gold, shown=self.crowd.shown)
 
+    @shows_progress
     def audit(
         self, name: Any, target: Share = 0.9, *, confidence: Share = 0.95, flag_cost: float = 1.0,
         aim: Aim = "certificate", budget: int | None = None, seed: int | None = None, only_voted_items: bool = False,
+        progress: Watch = False,
     ) -> Audit:  # fmt: skip
         """Prove a recall of a class with few expert reviews; see :meth:`rarevote.audit.Audit.start`."""
         from rarevote.audit.of_fit import audit_of_fit as start

@@ -15,8 +15,7 @@ the reading, the names of the tasks in long tables (``<item>:<label>``), and the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from rarevote.api import Fitted, fit
 from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.names import as_name_array, find_name, pair_name, positions_of, some_names, sort_names
+from rarevote.crowd.steps import within
 from rarevote.crowd.words import facts_html
 from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
 from rarevote.decide.rules import ABSTAINED, Rule
@@ -40,6 +40,7 @@ from rarevote.io.read.options import ReadOptions
 from rarevote.io.write.columns import joined, write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
+from rarevote.progress import Watch, shows_progress
 from rarevote.result import Result
 
 if TYPE_CHECKING:
@@ -54,17 +55,15 @@ T = TypeVar("T")
 
 QUESTION = "question"
 _READING = {one.name for one in fields(ReadOptions)}
-#: gives for the name and the number of a problem a context whose value is the callback of its fit
-Watched = Callable[[str, int], AbstractContextManager[Any]]
 
 
 @named_arguments(fit, leave_out=("callback",))
+@shows_progress
 def fit_each(
     data: Any,
     method: str | Estimator | None = None,
     *,
     gold: Any = None,
-    watched: Watched | None = None,
     **options: Any,
 ) -> FittedEach:
     """Fit a method to each label of a crowd that was asked for several, or to each question of an export.
@@ -76,7 +75,6 @@ def fit_each(
         gold: labels that the method may learn from, by task ``<item>:<label>`` (yes or no): a file, a mapping, a
             Series, a frame; a file with a row for each item and a column for each label; or such labels by item for
             each label, ``{"health": {"17": "yes"}}``.
-        watched: gives for the name and the number of a problem a context whose value is the callback of its fit.
         **options: anything else that :func:`rarevote.fit` takes. Features are those of the items.
 
     Raises:
@@ -102,8 +100,8 @@ def fit_each(
             continue
         given = options if gold is None else {**options, "gold": known[name] or None, "use_gold": False}
         columns = {"columns": reading["columns"]} if reading.get("columns") else {}
-        with about(name), (watched or _unwatched)(name, number) as callback:
-            parts[name] = fit(crowd, _copied(method), callback=callback, **columns, **given)
+        with about(name), within(f"{name} ({number} of {len(crowds)})"):
+            parts[name] = fit(crowd, _copied(method), **columns, **given)
     if not parts:
         raise InputError("no label has votes")
     return FittedEach(parts, by, whole)
@@ -138,11 +136,6 @@ def _one_problem() -> str:
 
 def _copied(method: str | Estimator | None) -> str | Estimator | None:
     return type(method)().set_params(**method.get_params()) if isinstance(method, Estimator) else method
-
-
-def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
-    del name, number
-    return nullcontext()
 
 
 class _Problems(Mapping[str, T]):
@@ -188,6 +181,7 @@ class FittedEach(_Problems[Fitted]):
     crowd: Crowd | None = None
 
     @named_arguments(Fitted.decide)
+    @shows_progress
     def decide(self, decide: Rule | str | None = None, **options: Any) -> ResultEach:
         """Decide each problem by itself, as :meth:`rarevote.Fitted.decide` does.
 
@@ -201,7 +195,7 @@ class FittedEach(_Problems[Fitted]):
         for label, fitted in self.parts.items():
             own: dict[str, Any] = {name: of[label] for name, of in named.items() if of is not None and label in of}
             rest = {name: value for name, value in options.items() if named.get(name) is None}
-            with about(label):
+            with about(label), within(label):
                 results[label] = fitted.decide(decide, **rest, **own)
         return ResultEach(self, results)
 
@@ -231,9 +225,14 @@ class FittedEach(_Problems[Fitted]):
         """What each fit says about annotators, items and classes."""
         return {name: fitted.diagnose() for name, fitted in self.parts.items()}
 
-    def check(self, *, progress: Callable[[int], None] | None = None) -> dict[str, Check]:
+    @shows_progress
+    def check(self, *, progress: Watch = False) -> dict[str, Check]:
         """Whether the labels of each are reliable enough to use; see :meth:`rarevote.Fitted.check`."""
-        return {name: fitted.check(progress=progress) for name, fitted in self.parts.items()}
+        found = {}
+        for name, fitted in self.parts.items():
+            with within(name):
+                found[name] = fitted.check()
+        return found
 
     def explain(self, item: Any) -> dict[str, Explanation]:
         """Why an item got its labels, vote by vote, for each label that has votes on it."""
@@ -465,6 +464,7 @@ class ResultEach(_Problems[Result], Framed):
         known = known_by_label(self._need_labels(how("truth", "--truth")), truth)
         return {name: self.parts[name].score(labels) for name, labels in known.items() if labels and name in self.parts}
 
+    @shows_progress
     def report(
         self,
         path: str | Path,
@@ -473,6 +473,7 @@ class ResultEach(_Problems[Result], Framed):
         charts: str | Path | None = None,
         source: str | None = None,
         audits: Mapping[str, Audit] | None = None,
+        progress: Watch = False,
     ) -> Report:
         """Write one page: a table of all labels, and a section for each.
 
@@ -482,6 +483,7 @@ class ResultEach(_Problems[Result], Framed):
             charts: a folder for every chart as SVG and PNG.
             source: what the page calls the data.
             audits: audits of these labels, by the name of the label, to show what they proved.
+            progress: as for :func:`rarevote.fit`.
         """
         from rarevote.page.each import write_report_of_each
 

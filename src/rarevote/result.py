@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.arguments import named_arguments, with_named_arguments
-from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
+from rarevote.crowd.arguments import with_named_arguments
+from rarevote.crowd.names import as_name_array, object_array, some_names, unmatched
 from rarevote.crowd.numerics import picked
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, counted
 from rarevote.decide.columns import grade_columns, result_rows
-from rarevote.decide.decider import Decider, Note
+from rarevote.decide.decider import Note
 from rarevote.decide.decision import (
     Decision,
     class_figures,
@@ -28,16 +28,13 @@ from rarevote.decide.decision import (
 )
 from rarevote.decide.expectations import Expectations, expectations
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
+from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.decide.tail import Found, tail_flags
 from rarevote.errors import ParameterError, how, warn_user
 from rarevote.io.framed import Framed
-from rarevote.io.read.crowd import read
-from rarevote.io.read.labels import one_problem
-from rarevote.io.read.options import ReadArguments, ReadOptions
 from rarevote.io.write.overwrite import refuse_overwriting
-from rarevote.methods.new_tasks import NewTasks
 from rarevote.page.plots import Plots
+from rarevote.progress import Watch, shows_progress
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -372,6 +369,7 @@ class Result(Described, Framed):
             shown=fitted.crowd.shown,
         )
 
+    @shows_progress
     def report(
         self,
         path: str | Path,
@@ -380,6 +378,7 @@ class Result(Described, Framed):
         charts: str | Path | None = None,
         source: str | None = None,
         audit: Audit | None = None,
+        progress: Watch = False,
     ) -> Report:
         """Write the page to look at.
 
@@ -389,6 +388,7 @@ class Result(Described, Framed):
             charts: a folder for every chart as SVG and PNG.
             source: what the page calls the data.
             audit: one of these labels, to show what it proved.
+            progress: as for :func:`rarevote.fit`.
         """
         from rarevote.page.report import write_report
 
@@ -512,37 +512,3 @@ class Result(Described, Framed):
         from rarevote.page.report import top_of_page
 
         return top_of_page(self.page_parts(), self.fitted.crowd.title)
-
-
-@named_arguments(ReadOptions)
-def predict(model: Any, data: Any, **reading: Unpack[ReadArguments]) -> tuple[NewTasks, dict[str, Any]]:
-    """New tasks of people that a model knows, and their rows for a file.
-
-    Args:
-        model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
-        data: whatever :func:`read` takes.
-    """
-    crowd = one_problem(read(data, **reading))
-    votes, fitted = crowd.annotations, model.annotations_
-    # Text says "7" where Parquet or JSON says 7.
-    workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
-    classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
-    found = model.label_new(replace(votes, workers=workers, classes=classes))
-    new = found.annotations
-    n_votes = np.diff(new.task_ptr)
-    calibration = model.calibration_
-    if calibration is None:
-        warn_user("this model was saved by rarevote 0.2: its probabilities are not calibrated; fit and save it again")
-        p, shares = found.posterior, np.full(new.n_classes, 1.0 / max(new.n_classes, 1))
-    else:
-        if new.n_classes > len(calibration.mean):
-            calibration = calibration.widened(positions_of(new.classes, fitted.classes.tolist()), new.n_classes)
-        p, shares = calibration.of_new(found.posterior, n_votes), calibration.mean
-    unknown = np.full(new.n_tasks, -1)
-    part = ItemBatch(p, new.votes(), found.codes, unknown, p)
-    codes, _ = Decider(model.own_rule().ready(new.classes), shares).codes(part)
-    labels = new.classes[codes]
-    rows = result_rows(new.tasks, new.classes, labels, p, confidence_of(p, codes), n_votes, crowd.shown)
-    if model.grades is not None:
-        rows["grade"] = model.grades.means(p, new.classes)
-    return replace(found, codes=codes), rows

@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
-from rarevote.cli.progress import TimeLeft
 from rarevote.cli.show import told_classes
+from rarevote.progress import TimeLeft
 from tests.command import rarevote
 from tests.io.platforms.exports import FIXTURES
 

@@ -25,8 +25,8 @@ from rarevote.decide.probabilities import (
 )
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.io.model_files import read_model, write_model
+from rarevote.methods.new_tasks import predict
 from rarevote.methods.registry import METHODS, find_method, methods_that
-from rarevote.result import predict
 from tests.decide.made import made
 from tests.tables import METHOD_ROWS, ORDERED, small_network
 

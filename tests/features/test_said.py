@@ -12,10 +12,10 @@ import pytest
 
 import rarevote
 from rarevote.api import Fitted
-from rarevote.cli.progress import StagesLeft
 from rarevote.em.loop import Progress
 from rarevote.errors import ParameterError
 from rarevote.features.settings import FeatureSettings
+from rarevote.progress import StagesLeft
 from tests.command import rarevote as command
 from tests.features.crowds import DrawnCrowd, draw_crowd
 

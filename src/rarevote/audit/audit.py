@@ -34,6 +34,7 @@ from rarevote.audit.strata import build_strata, shuffle_key
 from rarevote.audit.wealth import Stakes
 from rarevote.crowd.arguments import check_count
 from rarevote.crowd.names import as_name_array, in_kind, plain_name
+from rarevote.crowd.steps import doing
 from rarevote.decide.floor import Share
 from rarevote.errors import InputError, ParameterError
 
@@ -110,6 +111,7 @@ class Audit(AuditState):
             InputError: tasks and scores do not match, a task occurs twice, or no gold task is among the tasks.
         """
         exact_target, exact_confidence, drawn_by = checked_options(target, confidence, flag_cost, aim, budget, seed)
+        doing("planning the audit")
         reading = ExpertWords(name, classes, tail)
         if reading.tail is not None and not is_tail_of(reading.name, reading.tail, reading.classes):
             raise ParameterError(f"{reading.tail} is not a tail of the classes {reading.classes}")

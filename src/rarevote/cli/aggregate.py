@@ -25,10 +25,10 @@ from rarevote.cli.options.output import (
 )
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, flag, verb
-from rarevote.cli.progress import fitting
 from rarevote.cli.show import (
     decision_words,
     is_quiet,
+    is_verbose,
     review_words,
     same_command,
     say,
@@ -41,6 +41,7 @@ from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
 from rarevote.io.platforms.base import ALL
 from rarevote.methods.registry import require_capability, which_methods
+from rarevote.progress import fit_steps
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
@@ -104,7 +105,6 @@ def aggregate(
     calibrate: bool,
     strict: bool,
     spreadsheet_safe: bool,
-    verbose: bool,
     as_json: bool,
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
@@ -142,7 +142,6 @@ def aggregate(
         decisions=decisions,
         outputs=outputs,
         calibrate=calibrate,
-        verbose=verbose,
         as_json=as_json,
     )
     if reading.options["question"] == ALL:
@@ -168,7 +167,6 @@ def aggregate(
     fitted = fit_options.fit(
         crowd,
         estimator,
-        verbose=verbose,
         checkpoint=engine.checkpoint,
         checkpoint_every=engine.checkpoint_every,
     )
@@ -195,7 +193,7 @@ def aggregate(
     if as_json:
         tell_json(summary)
     elif not is_quiet():
-        _tell(summary, out, verbose=verbose)
+        _tell(summary, out)
         for line in decision_words(result) if decisions.active or calibrate else ():
             say(line)
         if plan is not None:
@@ -267,7 +265,7 @@ class Clock:
 # what came out
 
 
-def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
+def _tell(summary: dict[str, Any], out: Path | None) -> None:
     """The summary for a person, on stderr; the rare class comes first."""
     rare = summary["rare"]
     say()
@@ -298,7 +296,7 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
             f"{counted(unvoted, 'task')}: the label has no vote on the task, the features speak for it "
             "(--no-allow-unvoted asks for a vote)"
         )
-    if verbose:
+    if is_verbose():
         parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
         say(f"parameters: {parameters or 'none'}")
     if out is not None:
@@ -329,8 +327,8 @@ def _on_dask(
     _refuse_unread(reading.options)
     followed = {name: reading.options[name] for name in _READ_ON_DASK}
     cluster = Dask(out, scheduler=engine.scheduler, checkpoint=engine.checkpoint, every=engine.checkpoint_every)
-    with fitting(f"fitting {estimator.method_name}") as callback:
-        found = cluster.fit(estimator, reading.labels, fit_options.gold, callback=callback, **followed, **deciding)
+    callback = fit_steps(f"fitting {estimator.method_name}")
+    found = cluster.fit(estimator, reading.labels, fit_options.gold, callback=callback, **followed, **deciding)
     if as_json:
         tell_json(found.summary)
     else:

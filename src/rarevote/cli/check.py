@@ -9,8 +9,8 @@ from rarevote.cli.options.fit import FitOptions, with_fit_and_find
 from rarevote.cli.options.output import strict_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
-from rarevote.cli.progress import counting
 from rarevote.cli.show import say, tell
+from rarevote.crowd.steps import within
 
 
 @verb(
@@ -24,14 +24,12 @@ from rarevote.cli.show import say, tell
 @talk_options
 def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
-    from rarevote.diagnose.model_fit import N_REPLICATES
-
     estimator = fit_options.make()
     crowd = reading.read(with_hints=True)
     records, fails = {}, False
     for name, fitted in fit_options.fits(crowd, estimator).items():
-        with counting("casting the votes again", N_REPLICATES) as progress:
-            found = fitted.check(progress=progress)
+        with within(name):
+            found = fitted.check()
         fails |= found.cannot_answer or not found.converged
         if as_json:
             records[name] = {**found.figures(), **fitted.feature_figures}

@@ -14,8 +14,8 @@ from rarevote.cli.options.fit import ordered_option
 from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, names_option, verb
-from rarevote.cli.progress import fitting
 from rarevote.cli.show import aligned, say, share, tell, told_classes, warn
+from rarevote.crowd.steps import within
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 from rarevote.methods.registry import find_method
@@ -61,7 +61,6 @@ def compare(
     gold: str | None,
     out: Path | None,
     spreadsheet_safe: bool,
-    verbose: bool,
     as_json: bool,
 ) -> None:
     """Methods side by side: scores with 95% intervals with truth; agreement and differences without."""
@@ -79,13 +78,11 @@ def compare(
     rare_of = {label: _rare_class(part, rare, ordered) for label, part in parts.items()}
     say()
 
-    def watched(name: str, number: int) -> Any:
-        return fitting(f"fitting {name} ({number} of {len(names)})", verbose=verbose)
-
     records, tables = {}, {}
     for label, part in parts.items():
         taught = part.gold or None if learned is None else learned[label]
-        found = compare_methods(part, names, gold=taught, ordered=ordered, watched=watched)
+        with within(label):
+            found = compare_methods(part, names, gold=taught, ordered=ordered)
         for reason in found.refused:
             warn(f"left out: {reason}")
         records[label] = _summary(part, found, rare_of[label])

@@ -10,8 +10,8 @@ import click
 
 from rarevote.cli.options.output import json_option, quiet_option
 from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, one_of
-from rarevote.cli.progress import counting
 from rarevote.cli.show import aligned, say, tell
+from rarevote.crowd.steps import counting
 from rarevote.errors import ParameterError
 
 cache_option = file_option(

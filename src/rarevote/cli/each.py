@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rarevote.cli.options.output import write_result
-from rarevote.cli.progress import reading_files
 from rarevote.cli.show import aligned, decision_words, is_quiet, say, score_words, share, tell, tell_json
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
@@ -47,8 +46,7 @@ def read_questions(reading: Reading) -> dict[str, Crowd]:
     """The crowd of every question, and what is to be known about each."""
     from rarevote.io.read.crowd import read_each
 
-    with reading_files(reading.title):
-        crowds = read_each(reading.labels, **reading.options)
+    crowds = read_each(reading.labels, **reading.options)
     found = counted(len(crowds), "question that looks like a choice", "questions that look like a choice")
     say(f"{reading.title}: {found}")
     for name, crowd in crowds.items():
@@ -67,7 +65,6 @@ def aggregate_each(
     *,
     truth: dict[str, dict[Any, Any]] | None,
     calibrate: bool,
-    verbose: bool,
     as_json: bool,
 ) -> list[dict[str, Any]]:
     """Aggregate the answers to every problem; returns the summaries.
@@ -77,7 +74,7 @@ def aggregate_each(
         deciding: as for :meth:`rarevote.Fitted.decide`.
         truth: by label.
     """
-    fitted = fit_options.fit_each(data, estimator, verbose=verbose)
+    fitted = fit_options.fit_each(data, estimator)
     result = fitted.decide(**deciding)
     plans = None if decisions.max_review is None else result.review(
         decisions.max_review, decisions.review_out, form=decisions.review_as

@@ -43,8 +43,8 @@ def predict(
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
     from rarevote.features.source import FeatureSource
     from rarevote.methods.new_tasks import load
+    from rarevote.methods.new_tasks import predict as predict_new
     from rarevote.methods.unvoted import predict_from_features
-    from rarevote.result import predict as predict_new
 
     source = FeatureSource(**given)
     if source.is_given == bool(reading.labels):

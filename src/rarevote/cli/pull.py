@@ -9,8 +9,8 @@ import click
 from rarevote.cli.options.live import ServerOptions, with_server
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.verb import Verbs, examples, file_option
-from rarevote.cli.progress import Lines
 from rarevote.cli.show import say, tell_json
+from rarevote.crowd.steps import ProgressStep, report
 from rarevote.crowd.words import counted
 
 _EXAMPLE = "rarevote pull label-studio --url http://127.0.0.1:8080 --project 7 --out export.json"
@@ -30,9 +30,8 @@ def label_studio(server: ServerOptions, *, out: Path, as_json: bool) -> None:
     from rarevote.io.live.pulled import check_file, pull
 
     check_file(out)
-    lines = Lines()
     with server.open() as project:
-        found = pull(project, out, progress=lambda done: lines.say(f"{done:,} tasks"))
+        found = pull(project, out, progress=lambda done: report(ProgressStep("pulling", done, 0, f"{done:,} tasks")))
         title = project.title
     if as_json:
         tell_json({"out": str(out), "tasks": found.tasks, "annotations": found.annotations, "changed": found.changed,

@@ -9,8 +9,8 @@ import click
 from rarevote.cli.options.live import ServerOptions, column_option, with_server
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag
-from rarevote.cli.progress import Lines
 from rarevote.cli.show import say, tell_json, warn
+from rarevote.crowd.steps import ProgressStep, report
 
 _EXAMPLE = "rarevote push label-studio result.csv --export export.json --url http://127.0.0.1:8080 --project 7"
 
@@ -50,7 +50,6 @@ def label_studio(
     from rarevote.io.read.results import read_result
 
     wanted = None if column is None else Column(column)
-    lines = Lines()
     with server.open() as project:
         found = read_export(export, platform="label-studio", question=question, multilabel=multilabel)
         labels = read_result(result)
@@ -58,7 +57,9 @@ def label_studio(
         numbers = None if wanted is None else (wanted.name, wanted.numbers_of_file(labels, found))
         if project.shows_predictions():
             warn(PRELABELLED)
-        done = project.push(records, column=numbers, progress=lambda n: lines.say(f"{n:,} predictions"))
+        done = project.push(
+            records, column=numbers, progress=lambda n: report(ProgressStep("pushing", n, 0, f"{n:,} predictions"))
+        )
         words = pushed_words(done, project)
     if as_json:
         tell_json({"predictions": done.predictions, "replaced": done.deleted, "gone": done.gone,

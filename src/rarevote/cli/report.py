@@ -63,7 +63,6 @@ def report(
     crowd = reading.read(with_hints=True)
     # Names of files without their folders, which are nobody else's business.
     source = title_of([Path(one).name for one in reading.labels])
-    making = "making the page (a large crowd takes a minute) ..."
     made: Report
     decided: Mapping[str, Result]
     if crowd.choices:
@@ -71,7 +70,6 @@ def report(
 
         labels = None if truth is None else known_by_label(crowd, truth)
         every = fit_options.fit_each(crowd, estimator)
-        say(making)
         each = every.decide(**options)
         if decisions.max_review is not None:
             each.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
@@ -80,7 +78,6 @@ def report(
     else:
         known = None if truth is None else crowd.truth(truth)
         fitted = fit_options.fit(crowd, estimator)
-        say(making)
         result = fitted.decide(**options)
         decisions.review(result)
         decided, made = {"": result}, result.report(out, truth=known, charts=charts, source=source, audit=audited)

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -16,6 +16,7 @@ from rarevote.crowd.words import aligned as aligned
 from rarevote.crowd.words import counted
 from rarevote.crowd.words import printable as printable
 from rarevote.crowd.words import share as share
+from rarevote.progress import hide
 
 if TYPE_CHECKING:
     from rarevote.api import Result
@@ -30,6 +31,8 @@ _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
 _UNTOLD = "?"
 # Where click keeps whether talk is wanted.
 _QUIET = "rarevote.quiet"
+# Where click keeps whether everything is to be shown.
+_VERBOSE = "rarevote.verbose"
 # Where click keeps the words of the command line.
 _WORDS = "rarevote.words"
 
@@ -68,30 +71,47 @@ def is_quiet() -> bool:
     return context is not None and context.meta.get(_QUIET, False)
 
 
+def be_verbose(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """The callback of ``--verbose``: every step has its line."""
+    context.meta[_VERBOSE] = wanted
+
+
+def is_verbose() -> bool:
+    """Whether every step is to be shown."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_VERBOSE, False)
+
+
 def say(text: str = "") -> None:
     """A line of talk, on stderr, unless ``--quiet`` was given; names in it are shown, never obeyed."""
     if not is_quiet():
-        print(_lines(text), file=sys.stderr)
+        _print(_lines(text), sys.stderr)
 
 
 def tell(text: str = "") -> None:
     """A line that was asked for, on stdout; names in it are shown, never obeyed."""
-    print(_lines(text))
+    _print(_lines(text), sys.stdout)
 
 
 def tell_json(figures: Any) -> None:
     """Figures that were asked for as JSON, on stdout."""
-    print(json.dumps(figures, ensure_ascii=False, default=str))
+    _print(json.dumps(figures, ensure_ascii=False, default=str), sys.stdout)
 
 
 def warn(message: object) -> None:
     """A warning, on stderr."""
-    print(f"{_coloured('rarevote: warning:', 33)} {_lines(str(message))}", file=sys.stderr)
+    _print(f"{_coloured('rarevote: warning:', 33)} {_lines(str(message))}", sys.stderr)
 
 
 def complain(message: object) -> None:
     """An error, on stderr."""
-    print(f"{_coloured('rarevote: error:', 31)} {_lines(str(message))}", file=sys.stderr)
+    _print(f"{_coloured('rarevote: error:', 31)} {_lines(str(message))}", sys.stderr)
+
+
+def _print(text: str, where: TextIO) -> None:
+    """Print below what was printed before, where a bar may be."""
+    hide()
+    print(text, file=where)
 
 
 def _coloured(text: str, colour: int) -> str:

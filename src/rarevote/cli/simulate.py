@@ -9,8 +9,8 @@ import click
 
 from rarevote.cli.options.output import quiet_option
 from rarevote.cli.options.verb import file_option, one_of, verb
-from rarevote.cli.progress import counting
 from rarevote.cli.show import say
+from rarevote.crowd.steps import counting
 from rarevote.errors import ParameterError
 
 

@@ -15,9 +15,10 @@ import click
 
 from rarevote.cli.options.output import quiet_option, talk_options
 from rarevote.cli.options.verb import Verbs, examples, file_option, names_option, takes
-from rarevote.cli.progress import LEFT, Lines, bar, counting, time_left
 from rarevote.cli.show import aligned, complain, is_quiet, say, share, tell, tell_json, warn
+from rarevote.crowd.steps import ProgressStep, alone, counting
 from rarevote.errors import InputError, ParameterError
+from rarevote.progress import time_left
 
 if TYPE_CHECKING:
     from rarevote.study.cells import StudyProgress
@@ -383,18 +384,12 @@ def _table_of_means(study: PaperStudy) -> list[list[str]]:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[StudyProgress], None] | None]:
-    """Shows cells done and the time left: a bar on a terminal, else a line now and then."""
-    if is_quiet():
-        yield None
-    elif not sys.stderr.isatty():
-        lines = Lines()
-        yield lambda now: lines.say(f"{now.done} of {now.total} cells, {_left(now)}")
-    else:
-        from rich.progress import MofNCompleteColumn, TimeElapsedColumn
-
-        with bar("fitting", None, MofNCompleteColumn(), TimeElapsedColumn(), LEFT) as update:
-            yield lambda now: update(completed=now.done, total=now.total, left=_left(now))
+def _progress() -> Iterator[Callable[[StudyProgress], None]]:
+    """Shows cells done and the time left."""
+    with alone() as show:
+        yield lambda now: show(
+            ProgressStep("fitting", now.done, now.total, f"{now.done:,} of {now.total:,} cells", left=_left(now))
+        )
 
 
 def _left(now: StudyProgress) -> str:

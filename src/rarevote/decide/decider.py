@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
 from rarevote.crowd.rare import RareClass
+from rarevote.crowd.steps import doing
 from rarevote.crowd.words import counted
 from rarevote.decide.expectations import (
     N_BINS,
@@ -433,6 +434,7 @@ def decide_crowd(
         default_method: name of the method to compare it with.
         allow_unvoted: whether a label may be a class without a vote on the item; None for where features count.
     """
+    doing("deciding")
     n, n_tasks = len(probabilities), crowd.n_tasks
     votes = crowd.votes()
     if n > n_tasks:

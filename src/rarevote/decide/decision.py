@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import object_array
 from rarevote.crowd.numerics import FloatArray, IntArray, added, finite_or_none, picked
 from rarevote.crowd.rare import RareClass
+from rarevote.crowd.steps import doing
 from rarevote.decide.expectations import (
     Belief,
     ClassCounts,
@@ -261,6 +262,7 @@ def with_expectations(
     flagged: NDArray[np.bool_] | None = None,
 ) -> Decision:
     """The decision ``codes`` on items in memory, with what to expect of it; ``flagged`` are of the rare class."""
+    doing("estimating recall and precision")
     decision = expected_decision(
         probabilities.classes,
         DecisionCounts.of(probabilities, codes, costs, rare, flagged),

@@ -26,6 +26,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count
 from rarevote.crowd.names import find_name, object_array, plain_name, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.steps import doing
 from rarevote.crowd.words import NO_ANSWER, aligned, counted
 from rarevote.decide.decision import expected_costs
 from rarevote.decide.probabilities import Probabilities
@@ -183,6 +184,7 @@ def plan_review(
         raise InputError(
             f"{len(probabilities):,} probabilities and {len(codes):,} decisions do not fit {len(names):,} tasks"
         )
+    doing("choosing items to review")
     gain = review_gains(probabilities.p, codes, costs)
     worth = gain if worth is None else worth
     chosen = np.argsort(-worth, kind="stable")[:max_review]

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import TINY, FloatArray, IntArray, first_of_best, normalise_rows, sigmoid
+from rarevote.crowd.steps import steps
 
 _ROUNDS_PER_SWEEP = 3  # of classes, shares and hardness given the abilities: cheap, and they mix slowest
 _NEWTON_STEPS = 5
@@ -148,7 +149,7 @@ class VoteSampler:
         shares: list[FloatArray] = []
         draws: list[NDArray[Any]] = []
         stride, kind = 1, smallest_unsigned(K)
-        for number in range(most):
+        for number in steps("sampling true classes", range(most)):
             probability, classes = self.sweep()
             if number >= settling:
                 score += probability

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.steps import doing
 from rarevote.diagnose.pairs import AT_ONCE, LastVotes, PairKappas, last_votes, pairs_with_later, pointer_to
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read_or_empty
@@ -155,6 +156,7 @@ def agreement_of(
     if level not in ("nominal", "ordinal", "interval"):
         raise ParameterError(f'level must be "nominal", "ordinal" or "interval", got {level!r}')
     deliver = deliver or (lambda table: table)
+    doing("measuring agreement")
     places, values = _scale(crowd.classes, level, order)
     votes = last_votes(crowd.task_ptr, crowd.worker, crowd.label)
     group, n_groups = _groups(crowd, level)

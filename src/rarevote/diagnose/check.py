@@ -9,7 +9,7 @@ Nothing here needs a truth; where only a truth can tell, that is said, and how t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -235,7 +235,6 @@ def check_fit(
     arguments: str = "LABELS",
     grades: Grades | None = None,
     n_replicates: int = N_REPLICATES,
-    progress: Callable[[int], None] | None = None,
 ) -> Check:
     """Check whether the labels of a fit are reliable enough to use; see :meth:`rarevote.Fitted.check`.
 
@@ -249,7 +248,6 @@ def check_fit(
         arguments: how a command names the votes, for the hint of what to do next.
         grades: the order of the classes, where there is one.
         n_replicates: times that the model casts the votes again.
-        progress: called with how many of these are done so far.
 
     Raises:
         InputError: there are no votes.
@@ -263,7 +261,7 @@ def check_fit(
     can_answer = "no answer" not in said
     agreement = agreement_of(crowd, most_shared=_MAX_SHARED)
     # Where nobody can tell who is right, there is nothing that a model could fit or miss.
-    fit = model_fit(estimator, n_replicates=n_replicates, progress=progress) if can_answer else None
+    fit = model_fit(estimator, n_replicates=n_replicates) if can_answer else None
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])

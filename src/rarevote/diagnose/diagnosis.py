@@ -17,6 +17,7 @@ from rarevote.crowd.grades import Grades
 from rarevote.crowd.names import numbered
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.rare import RareClass
+from rarevote.crowd.steps import doing
 from rarevote.decide.decision import Decision
 from rarevote.decide.expectations import Expectations, Expected, believed, majority_recall
 from rarevote.decide.probabilities import Probabilities
@@ -180,6 +181,7 @@ def diagnose(
     crowd = estimator.annotations_
     if not crowd.n_annotations:
         raise InputError("no annotations: there is nothing to describe")
+    doing("describing annotators and items")
     votes, decided = crowd.votes(), decision.codes[: crowd.n_tasks]
     voted = probabilities.first(crowd.n_tasks)
     mass = voted.p.sum(axis=0)

@@ -12,7 +12,6 @@ Pairs of people who agree more than the model expects of two independent ones of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import plain_name
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.steps import steps
 from rarevote.crowd.words import capital, percent
 from rarevote.methods.base import Estimator
 from rarevote.methods.vote_model import SomeVotes
@@ -164,15 +164,12 @@ class ModelFit:
         }
 
 
-def model_fit(
-    estimator: Estimator, *, n_replicates: int = N_REPLICATES, progress: Callable[[int], None] | None = None
-) -> ModelFit | None:
+def model_fit(estimator: Estimator, *, n_replicates: int = N_REPLICATES) -> ModelFit | None:
     """Compare what a fitted model predicts with what the votes show.
 
     Args:
         estimator: the fitted method.
         n_replicates: times that the votes are cast again.
-        progress: called with how many are done so far.
 
     Returns:
         None for a method that states no chances of votes.
@@ -194,13 +191,11 @@ def model_fit(
     drawn = np.empty((n_replicates, 3 + 2 * crowd.n_classes))
     of_pairs = np.zeros((2, len(meetings.first)))
     rng = np.random.default_rng(0)
-    for number in range(n_replicates):
+    for number in steps("simulating votes from the model", range(n_replicates)):
         label = model.draw(rng)
         drawn[number] = statistics_of(votes, label)
         agree = meetings.agreement(label)
         of_pairs += agree, agree**2
-        if progress is not None:
-            progress(number + 1)
     found = _judged(statistics_of(votes, votes.label), drawn, votes, crowd)
     mean, square = of_pairs / n_replicates
     pairs, share = meetings.close(mean, np.sqrt(np.maximum(square - mean**2, 0.0)), crowd)

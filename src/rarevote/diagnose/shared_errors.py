@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import numbered
 from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none
+from rarevote.crowd.steps import steps
 from rarevote.crowd.words import count, counted, listed, percent
 from rarevote.diagnose.pairs import last_votes, pairs_with_later, pointer_to
 from rarevote.kernels.plain import task_of_votes
@@ -400,7 +401,8 @@ def _of_independent(compared: _Compared, known: IntArray) -> tuple[FloatArray, f
     rng = np.random.default_rng(0)
     below = (votes / np.maximum(size, 1)[:, None]).cumsum(axis=1)
     drawn = []
-    for _ in range(int(np.clip(_PAIRS_OF_NULLS // n_pairs, _MIN_NULLS, _MAX_NULLS))):
+    n_drawn = int(np.clip(_PAIRS_OF_NULLS // n_pairs, _MIN_NULLS, _MAX_NULLS))
+    for _ in steps("comparing the errors of annotators", range(n_drawn)):
         truth = known
         if not len(known):
             truth = np.minimum((below < rng.random((len(size), 1))).sum(axis=1), K - 1)

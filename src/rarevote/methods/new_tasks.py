@@ -10,21 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, Unpack, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.names import as_name_array, sort_labels
+from rarevote.crowd.arguments import named_arguments
+from rarevote.crowd.names import as_name_array, in_kind, positions_of, sort_labels
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.decide.columns import result_rows
+from rarevote.decide.decider import Decider
+from rarevote.decide.decision import confidence_of
 from rarevote.decide.probabilities import FitCalibration, Smoothed, Tempered
-from rarevote.errors import InputError, ParameterError, shown
+from rarevote.decide.rules import ItemBatch
+from rarevote.errors import InputError, ParameterError, shown, warn_user
 from rarevote.features.model import FeatureModel
 from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
-from rarevote.io.read.crowd import read_or_empty
+from rarevote.io.read.crowd import read, read_or_empty
 from rarevote.io.read.frames import Origin
 from rarevote.io.read.labels import one_problem
+from rarevote.io.read.options import ReadArguments, ReadOptions
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit
 from rarevote.methods.registry import METHODS, methods_that
@@ -296,3 +302,37 @@ def _is_of(value: Any, hint: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     kind = origin or hint
     return not isinstance(kind, type) or isinstance(value, kind)
+
+
+@named_arguments(ReadOptions)
+def predict(model: Any, data: Any, **reading: Unpack[ReadArguments]) -> tuple[NewTasks, dict[str, Any]]:
+    """New tasks of people that a model knows, and their rows for a file.
+
+    Args:
+        model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
+        data: whatever :func:`read` takes.
+    """
+    crowd = one_problem(read(data, **reading))
+    votes, fitted = crowd.annotations, model.annotations_
+    # Text says "7" where Parquet or JSON says 7.
+    workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
+    classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
+    found = model.label_new(replace(votes, workers=workers, classes=classes))
+    new = found.annotations
+    n_votes = np.diff(new.task_ptr)
+    calibration = model.calibration_
+    if calibration is None:
+        warn_user("this model was saved by rarevote 0.2: its probabilities are not calibrated; fit and save it again")
+        p, shares = found.posterior, np.full(new.n_classes, 1.0 / max(new.n_classes, 1))
+    else:
+        if new.n_classes > len(calibration.mean):
+            calibration = calibration.widened(positions_of(new.classes, fitted.classes.tolist()), new.n_classes)
+        p, shares = calibration.of_new(found.posterior, n_votes), calibration.mean
+    unknown = np.full(new.n_tasks, -1)
+    part = ItemBatch(p, new.votes(), found.codes, unknown, p)
+    codes, _ = Decider(model.own_rule().ready(new.classes), shares).codes(part)
+    labels = new.classes[codes]
+    rows = result_rows(new.tasks, new.classes, labels, p, confidence_of(p, codes), n_votes, crowd.shown)
+    if model.grades is not None:
+        rows["grade"] = model.grades.means(p, new.classes)
+    return replace(found, codes=codes), rows

@@ -34,6 +34,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
+from rarevote.crowd.steps import doing, steps
 from rarevote.crowd.words import capital, percent
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.jury import jury_sentences
@@ -240,12 +241,13 @@ def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
 def _assembled(about: About, sections: Sequence[Section], **head: Any) -> str:
     style = f"\n{page_style()}"
     script = f"\n{asset('rarevote.page', 'report.js')}"
+    drawn = steps("drawing the page", sections)
     return template("rarevote.page", "report.html.j2").render(
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
         data=Markup(_as_script_data(sections)),
-        sections=[{"name": section.element, "link": section.link, "html": _html(section)} for section in sections],
+        sections=[{"name": section.element, "link": section.link, "html": _html(section)} for section in drawn],
         about=about,
         **head,
     )
@@ -283,11 +285,11 @@ def export_charts(folder: Path, sections: Sequence[Section]) -> list[Path]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
     written = []
-    for one in (inner for section in sections for inner in section.everything):
-        for chart in one.charts:
-            name = f"{one.at}{chart.name}"
-            save(chart.spec.properties(title=chart.title, background="white", padding=12), folder / name)
-            written += [folder / f"{name}.svg", folder / f"{name}.png"]
+    drawn = [(one.at, chart) for section in sections for one in section.everything for chart in one.charts]
+    for at, chart in steps("writing the charts", drawn):
+        name = f"{at}{chart.name}"
+        save(chart.spec.properties(title=chart.title, background="white", padding=12), folder / name)
+        written += [folder / f"{name}.svg", folder / f"{name}.png"]
     return written
 
 
@@ -420,6 +422,7 @@ def write_report(parts: PageParts, path: str | Path, *, source: str, charts: str
         InputError: a file cannot be written.
     """
     page_path = check_page_path(Path(path))
+    doing("preparing the page")
     about = parts.about(source)
     sections = page_sections(parts.found, about, shown=parts.shown, extra=parts.extra)
     page = build_page(parts.found, about, sections)

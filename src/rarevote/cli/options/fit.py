@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.verb import PATH, Option, one_of, takes
-from rarevote.cli.progress import fitting
 from rarevote.cli.show import say
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.words import capital, counted
@@ -97,15 +96,8 @@ class FitOptions:
                 require_capability(estimator, "features", option)
         return estimator
 
-    def fit(
-        self,
-        crowd: Crowd,
-        estimator: Estimator,
-        *,
-        verbose: bool = False,
-        **options: Any,
-    ) -> Fitted:
-        """Fit the method, telling what it learns from and how it gets on.
+    def fit(self, crowd: Crowd, estimator: Estimator, **options: Any) -> Fitted:
+        """Fit the method, and say what it learns from.
 
         Args:
             **options: as for :func:`rarevote.fit`.
@@ -115,28 +107,23 @@ class FitOptions:
         if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold:
             count = counted(len(crowd.gold), "gold label")
             say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
-        with fitting(f"fitting {self.method}", verbose=verbose) as callback:
-            fitted = fit(
-                crowd,
-                estimator,
-                ordered=self.ordered,
-                gold=self.gold,
-                use_gold=self.use_gold,
-                rare=self.rare,
-                callback=callback,
-                **self._given_features(),
-                **options,
-            )
+        fitted = fit(
+            crowd,
+            estimator,
+            ordered=self.ordered,
+            gold=self.gold,
+            use_gold=self.use_gold,
+            rare=self.rare,
+            **self._given_features(),
+            **options,
+        )
         if fitted.features_ is not None:
             say(capital(fitted.features_.reason))
         return fitted
 
-    def fit_each(self, data: Crowd | Mapping[str, Crowd], estimator: Estimator, *, verbose: bool = False) -> FittedEach:
+    def fit_each(self, data: Crowd | Mapping[str, Crowd], estimator: Estimator) -> FittedEach:
         """Fit the method to each problem: the labels of a crowd, or questions."""
         from rarevote.each import fit_each
-
-        def watched(name: str, number: int) -> Any:
-            return fitting(f"fitting {self.method} to {name} ({number})", verbose=verbose)
 
         fitted = fit_each(
             data,
@@ -145,7 +132,6 @@ class FitOptions:
             gold=self.gold,
             use_gold=self.use_gold,
             rare=self.rare,
-            watched=watched,
             **self._given_features(),
         )
         for name, one in fitted.items():

@@ -10,17 +10,24 @@ from typing import Any
 import click
 
 from rarevote.cli.options.verb import Function, file_option, flag
-from rarevote.cli.show import is_quiet, keep_quiet, say
+from rarevote.cli.show import be_verbose, is_quiet, keep_quiet, say
 from rarevote.errors import InputError
+from rarevote.progress import hide
 
 quiet_option = flag(
     "--quiet",
     "-q",
     expose_value=False,
     callback=keep_quiet,
-    help="No talk, only data and errors.",
+    help="Print only data and errors.",
 )
-verbose_option = flag("--verbose", "-v", help="Tell parameters, every iteration, and where time goes.")
+verbose_option = flag(
+    "--verbose",
+    "-v",
+    expose_value=False,
+    callback=be_verbose,
+    help="Show parameters, iterations and timings.",
+)
 json_option = flag("--json", "as_json", help="The summary as JSON on stdout.")
 
 
@@ -66,4 +73,5 @@ def write_result(
     elif sys.stdout.isatty() and not is_quiet():
         say(f"rows are not shown on a terminal: write them with --out {example}, or look at them with | less")
     else:
+        hide()
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.verb import Option, argument, one_of, repeated_for, takes
-from rarevote.cli.progress import reading_files
 from rarevote.cli.show import tell_crowd
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
@@ -45,8 +44,7 @@ class Reading:
         """
         from rarevote.io.read.crowd import read
 
-        with reading_files(self.title):
-            crowd = read(self.labels, **self.options)
+        crowd = read(self.labels, **self.options)
         if with_hints:
             crowd = replace(crowd, arguments=repeated_for("audit", "start"))
         tell_crowd(crowd)

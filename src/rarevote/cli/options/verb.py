@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
+import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import Any
 import click
 
 from rarevote.cli.options.files import keep_inputs
+from rarevote.cli.show import is_quiet, is_verbose, say
 from rarevote.errors import ParameterError
+from rarevote.progress import LINES_IN_A_LOG, Display, displayed
 
 PATH = click.Path(path_type=Path)
 
@@ -55,7 +58,8 @@ class Verb(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""
         keep_inputs(ctx)
-        return super().invoke(ctx)
+        with displayed(_display()):
+            return super().invoke(ctx)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: :meth:`format_options` does, as click calls this from 8.5 on only."""
@@ -72,6 +76,12 @@ class Verb(click.Command):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+def _display() -> Display:
+    """What shows the progress of a verb: a bar in a terminal, lines in a log; with --verbose a line for every step."""
+    every = 0.0 if is_verbose() else LINES_IN_A_LOG
+    return Display(sys.stderr.isatty() and not is_verbose(), say, every, is_quiet)
 
 
 class Verbs(click.Group):

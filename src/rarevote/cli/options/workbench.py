@@ -12,8 +12,10 @@ import click
 
 from rarevote.cli.options.verb import file_option, flag, takes
 from rarevote.cli.show import say, tell_json
+from rarevote.crowd.steps import listening
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
+from rarevote.progress import hide
 
 if TYPE_CHECKING:
     from rarevote.audit.instructions import Instructions
@@ -95,10 +97,12 @@ class WorkbenchOptions:
             session.command = (*session.command, *self._again())
 
             def tell(address: str) -> None:
+                hide()
                 click.echo(f"The workbench is open, on this machine only: {address}", err=True)
                 say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
 
-            serve(session, opened, tell=tell, browser=not self.no_browser)
+            with listening(None):  # answers are saved while pages are served: no bar between them
+                serve(session, opened, tell=tell, browser=not self.no_browser)
             progress = session.progress
         if as_json:
             counts = {"answered": progress.done, "unsure": progress.unsure, "asked": progress.total}

@@ -19,6 +19,7 @@ from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched
 from rarevote.crowd.population import population, unvoted_note
+from rarevote.crowd.steps import doing
 from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
@@ -265,6 +266,8 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Unpack
             else _of_choice(_in_population(data, options), options)
         )
     paths = _as_paths(data)
+    if not isinstance(data, Annotations):
+        doing("reading the votes" if paths is None else f"reading {title_of(paths)}")
     if paths is None:
         crowd = _from_memory(data, options)
     else:

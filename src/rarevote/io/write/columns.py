@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import StoredNames, as_name_array
+from rarevote.crowd.steps import doing
 from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
 from rarevote.io.duck import OF_THE_DISK, connection, first_line, identifier
@@ -118,6 +119,7 @@ def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = Fals
     """
     check_ending(path)
     ending, packing = _ending(path)
+    doing(f"writing {path}")
     with replacing(path) as temporary:
         if ending == ".xlsx":
             write_spreadsheet(_loaded(columns), temporary)
