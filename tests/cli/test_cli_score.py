@@ -108,9 +108,9 @@ def test_no_answer_and_calibrated_probabilities(tmp_path: Path) -> None:
         ("task,label\n", "no rows"),
         ("id,verdict\n1,x\n", "has no column for task or label"),
         ("task,label\nq,x\n", "the truth names none of its tasks ('q' there, '1' in the truth): check ids"),
-        ("task,label,p:x,p:y\n1,x,0.5,much\n", "'much' in column 'p:y' is no probability (line 2)"),
+        ("task,label,p:x,p:y\n1,x,0.5,much\n", "'much' in column 'p:y' is not a probability (line 2)"),
         ("task,label,p:x,p:y\n1,x,0.5,0.1\n", "sum to 0.6, not to 1 (line 2)"),
-        ("task,label,p:x,p:y\n1,x,1.5,-0.5\n", "'1.5' in column 'p:x' is no probability"),
+        ("task,label,p:x,p:y\n1,x,1.5,-0.5\n", "'1.5' in column 'p:x' is not a probability"),
     ],
 )
 def test_results_that_cannot_be_scored(tmp_path: Path, rows: str, message: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,13 @@ from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import ResultFile, read_result
+from rarevote.io.read.votes import read_truth_table
 from rarevote.scoring.intervals import N_DRAWS, MethodIntervals, score_intervals
-from rarevote.scoring.metrics import Scores, log_loss, score
-from rarevote.scoring.ranking import calibration_error
+from rarevote.scoring.metrics import Scores, Tally, score, scores_of_tally
+from rarevote.scoring.ranking import calibration_error, log_loss_of
 
 FloatArray = NDArray[Any]
 Codes = NDArray[np.int64]
-_NO_ANSWER = ""  # in a file, in place of a label; no class is called so
 _SILENT: Any = object()  # in place of a class of any type
 
 
@@ -179,16 +180,28 @@ def score_probabilities(
         truth: true labels, (n); they may name classes that ``classes`` lacks.
         answers: labels given, (n); one that is no class has no probability and is left out of the calibration.
     """
-    # A class that could not be answered has probability zero; the log loss is bounded all the same.
     foreign = sort_labels(set(truth).difference(classes))
-    padded = _padded(probabilities, len(classes) + len(foreign))
-    place = numbered(classes)
-    codes = np.array([place.get(answer, -1) for answer in answers], dtype=np.int64)
-    given = np.flatnonzero(codes >= 0)
-    right = np.array([truth[row] == answers[row] for row in given.tolist()], dtype=np.bool_)
-    confidence = probabilities[given, codes[given]]
-    error = calibration_error(confidence, right) if given.size else float("nan")
-    return log_loss(truth, padded, classes=[*classes, *foreign]), error
+    place = numbered([*classes, *foreign])
+    true = np.fromiter((place[label] for label in truth), dtype=np.int64, count=len(truth))
+    codes = np.fromiter((place.get(answer, -1) for answer in answers), dtype=np.int64, count=len(answers))
+    return score_probability_codes(probabilities, len(place), true, codes)
+
+
+def score_probability_codes(p: FloatArray, n_classes: int, truth: Codes, answers: Codes) -> tuple[float, float]:
+    """The same of class numbers.
+
+    Args:
+        p: probability of every class that could be answered, rows summing to one, (n, K).
+        n_classes: number of all classes. Those from ``K`` on have probability zero; the log loss is bounded all the
+            same.
+        truth: number of the true class, (n).
+        answers: number of the class that was given, (n); others than ``0 .. K - 1`` have no probability.
+    """
+    given = np.flatnonzero((answers >= 0) & (answers < p.shape[1]))
+    confidence, right = p[given, answers[given]], truth[given] == answers[given]
+    return log_loss_of(_padded(p, n_classes), truth), calibration_error(confidence, right) if given.size else float(
+        "nan"
+    )
 
 
 def _padded(probabilities: FloatArray, n_classes: int) -> FloatArray:
@@ -259,47 +272,111 @@ def score_result(
         ParameterError: ``rare`` is not a class.
     """
     found = read_result(result, columns=columns)
-    known = {spelling(task): spelling(label) for task, label in read_truth(truth, prefer=columns).items()}
+    known = _Known.of(truth, columns)
     parts = found.by_label
     # What the truth says about no label of the result is counted with the first.
-    strange = sum(task not in found.labels for task in known)
+    every = known.rows_of(found.tasks)
+    strange = known.n_tasks - int((every >= 0).sum())
     scored: dict[str, dict[str, Any]] = {}
     for name, part in parts.items():
-        own = {task: label for task, label in known.items() if task in part.labels}
-        if own:
-            scored[name] = _scored(part, own, rare, n_strange=0 if scored else strange)
+        rows = every if part is found else known.rows_of(part.tasks)
+        if (rows >= 0).any():
+            scored[name] = _scored(part, known, rows, rare, n_strange=0 if scored else strange)
     if not scored:
-        first, other = next(iter(found.labels)), next(iter(known), None)
+        first, other = found.tasks[0], next(iter(known.tasks), None)
         raise InputError(
             f"{result}: the truth names none of its tasks ({first!r} there, {other!r} in the truth): check ids"
         )
     return scored[""] if list(parts) == [""] else scored
 
 
-def _scored(found: ResultFile, known: Mapping[str, str], rare: str | None, *, n_strange: int) -> dict[str, Any]:
-    """One result against the truth of its tasks."""
-    items = [task for task in found.labels if task in known]
-    true, labels = [known[task] for task in items], [found.labels[task] for task in items]
-    scores = score(true, labels, unanswered=_NO_ANSWER)
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """The truth in columns, as text.
+
+    Attributes:
+        tasks: their names; of a name that comes again the last counts.
+        codes: the number of the label of each in ``names``.
+        names: the labels that occur.
+    """
+
+    tasks: list[str]
+    codes: Codes
+    names: list[str]
+
+    @classmethod
+    def of(cls, truth: Any, columns: Mapping[str, str] | None) -> _Known:
+        """Read it from whatever :func:`read_truth` takes."""
+        table = read_truth_table(truth, prefer=columns) if isinstance(truth, (str, Path)) else None
+        if table is None or table.names["task"].first_repeated() is not None:
+            pairs = read_truth(truth, prefer=columns)
+            labels = [spelling(label) for label in pairs.values()]
+            names = list(dict.fromkeys(labels))
+            place = numbered(names)
+            return cls([spelling(task) for task in pairs], np.array([place[one] for one in labels], np.int64), names)
+        text = table.spelled(spelling)
+        label = text.names["label"]
+        names = list(dict.fromkeys(label.names.tolist()))
+        same = np.array([names.index(name) for name in label.names.tolist()], dtype=np.int64)
+        return cls(text.tasks, same[label.codes], names)
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return numbered(self.tasks)
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks there are."""
+        return len(set(self.tasks))
+
+    def rows_of(self, tasks: list[str]) -> Codes:
+        """The row of each task; -1 where the truth does not name it."""
+        if tasks == self.tasks:  # most truths are in the order of the items; a result names none twice
+            return np.arange(len(tasks))
+        return np.fromiter((self._place.get(task, -1) for task in tasks), dtype=np.int64, count=len(tasks))
+
+
+def _scored(found: ResultFile, known: _Known, known_rows: Codes, rare: str | None, *, n_strange: int) -> dict[str, Any]:
+    """One result against the truth of its tasks; ``known_rows`` are their rows in the truth, -1 for none."""
+    rows = np.flatnonzero(known_rows >= 0)
+    true, given = known.codes[known_rows[rows]], found.codes[rows]
+    occurring = {known.names[code] for code in np.unique(true).tolist()}
+    occurring |= {found.names[code] for code in np.unique(given[given >= 0]).tolist()}
+    classes: list[Any] = sort_labels(occurring)
+    place = numbered(classes)
+    true_class = _renumbered(true, known.names, place, len(classes))
+    given_class = _renumbered(given, found.names, place, len(classes))
+    tally = Tally.of_codes(classes, true_class, given_class)
+    scores = scores_of_tally(tally)
     names = [str(name) for name in {**scores.recall, **scores.precision}]
     if rare is not None and rare not in names:
         raise ParameterError(f"rare: {rare!r} is not a class; the classes are {some_names(names)}")
-    n_true, n_given = Counter(true), Counter(labels)
     summary: dict[str, Any] = {
         **scores.figures(str(scores.minority_class) if rare is None else rare),
-        "n_true": {name: n_true[name] for name in names},
-        "n_labelled": {name: n_given[name] for name in names},
-        "n_unanswered": n_given[_NO_ANSWER],
+        "n_true": {name: int(tally.n_true[place[name]]) for name in names},
+        "n_labelled": {name: int(tally.n_answered[place[name]]) for name in names},
+        "n_unanswered": int((given < 0).sum()),
         "truth_without_result": n_strange,
-        "result_without_truth": len(found.labels) - len(items),
+        "result_without_truth": len(found.tasks) - rows.size,
         "probabilities": {},
     }
-    place = numbered(found.labels)
-    rows = [place[task] for task in items]
     for begin, table in found.probabilities.items():
-        loss, error = score_probabilities(table[rows], found.classes[begin], true, labels)
+        own = found.classes[begin]
+        every = numbered([*own, *sort_labels({classes[k] for k in np.flatnonzero(tally.n_true)}.difference(own))])
+        loss, error = score_probability_codes(
+            table[rows],
+            len(every),
+            _renumbered(true_class, classes, every, -1),
+            _renumbered(given_class, classes, every, -1),
+        )
         summary["probabilities"][begin.removesuffix(":")] = {
             "log_loss": loss,
             "calibration_error": finite_or_none(error),
         }
     return summary
+
+
+def _renumbered(codes: Codes, names: Sequence[str], place: Mapping[Any, int], other: int) -> Codes:
+    """Class numbers in another numbering; ``other`` for a class that it lacks, and for no answer."""
+    new = np.array([*(place.get(name, other) for name in names), other], dtype=np.int64)
+    return np.asarray(new[np.where(codes < len(names), codes, -1)])

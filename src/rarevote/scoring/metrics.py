@@ -102,7 +102,11 @@ def score(truth: Labels, predicted: Labels, *, unanswered: Hashable | None = Non
         >>> scores.minority_class, scores.minority_recall, scores.precision["defect"]
         ('defect', 1.0, 0.5)
     """
-    tally = _tally(truth, predicted, unanswered)
+    return scores_of_tally(_tally(truth, predicted, unanswered))
+
+
+def scores_of_tally(tally: Tally) -> Scores:
+    """The same figures from counts."""
     minority = _least_frequent(tally.classes, tally.n_true)
     recall = _ratio_per_class(tally.classes, tally.n_hit, tally.n_true)
     # 2 TP + FP + FN = n_true + n_answered, never zero: every class here occurs on one side or the other.
@@ -329,7 +333,7 @@ def _rows_of(table: Any, classes: list[Hashable]) -> list[Any] | None:
     return list(np.stack([np.asarray(columns[name]) for name in classes], axis=1))
 
 
-class _Tally(NamedTuple):
+class Tally(NamedTuple):
     """Per class: items that have it as truth, items that got it as answer, and items of both."""
 
     classes: list[Hashable]
@@ -337,21 +341,30 @@ class _Tally(NamedTuple):
     n_answered: IntArray
     n_hit: IntArray
 
+    @classmethod
+    def of_codes(cls, classes: list[Hashable], truth: IntArray, answers: IntArray) -> Tally:
+        """Count per class rather than per pair of classes, so that thousands of classes need no square table.
 
-def _tally(truth: Labels, predicted: Labels, unanswered: Hashable | None) -> _Tally:
-    """Count per class rather than per pair of classes, so that thousands of classes need no square table."""
+        Args:
+            classes: in sorted order; each occurs.
+            truth: number of the true class of every item, (n).
+            answers: number of the class that it got, ``len(classes)`` for no answer, (n).
+        """
+        counts = (
+            np.bincount(codes, minlength=len(classes) + 1)[: len(classes)]
+            for codes in (truth, answers, truth[truth == answers])
+        )
+        return cls(classes, *counts)
+
+
+def _tally(truth: Labels, predicted: Labels, unanswered: Hashable | None) -> Tally:
     true_labels, answers = _paired(truth, predicted)
     given = answers if unanswered is None else [answer for answer in answers if answer != unanswered]
     classes = _class_order(None, true_labels, given)
     # One number more than there are classes, for no answer; it is not among what is counted.
     position = numbered(classes)
     answer_codes = np.array([position.get(answer, len(classes)) for answer in answers], dtype=np.int64)
-    true_codes = _encode(true_labels, classes)
-    n_true, n_answered, n_hit = (
-        np.bincount(codes, minlength=len(classes) + 1)[: len(classes)]
-        for codes in (true_codes, answer_codes, true_codes[true_codes == answer_codes])
-    )
-    return _Tally(classes, n_true, n_answered, n_hit)
+    return Tally.of_codes(classes, _encode(true_labels, classes), answer_codes)
 
 
 def _refuse_text_against_numbers(truth: list[Hashable], predicted: list[Hashable]) -> None:

@@ -48,10 +48,7 @@ def read_answers(path: str | Path, *, question: str | None = None) -> list[Said]
         table.refuse_missing("task", "task")
     if not table.tasks:
         raise InputError(f"{table.title}: no rows; answers are rows of a task and its label")
-    return [
-        Said(task, None if is_missing(label) else label)
-        for task, label in zip(table.tasks, table.columns["label"], strict=True)
-    ]
+    return [Said(task, label) for task, label in zip(table.tasks, table.labels, strict=True)]
 
 
 def _export_in(path: Path) -> ExportFiles | None:
@@ -119,9 +116,8 @@ def read_review_list(path: str | Path) -> ReviewList:
             raise InputError(f"{table.title}: no rows to review")
         table.refuse_missing("task", "task")
         table.refuse_repeated()
-    tasks, *columns = table.columns.values()
     cells = {
         name: [None if is_missing(cell) else cell for cell in column]
-        for name, column in zip(others, columns, strict=True)
+        for name, column in zip(others, table.cells.values(), strict=True)
     }
-    return ReviewList(tasks, cells)
+    return ReviewList(table.tasks, cells)

@@ -233,17 +233,21 @@ def _readable(name: str, kind: str, title: str) -> str:
 # encoding
 
 
-def encode_rows(database: Any, *, out_of_core: bool = False) -> tuple[Encoded, set[str]]:
+def encode_rows(
+    database: Any, roles: Sequence[str] | None = None, *, out_of_core: bool = False
+) -> tuple[Encoded, set[str]]:
     """Codes and distinct values of every column of ``rows``, in order; missing values are -1.
 
     Args:
         database: as :func:`loaded` gives it.
+        roles: the columns to encode; all if not given.
         out_of_core: leave the names of tasks on disk, where they are text.
 
     Returns:
         The codes and values, and the columns whose values are sorted text with none missing.
     """
     kinds = {name: kind for name, kind, *_ in database.execute("DESCRIBE rows").fetchall() if name != "rowid"}
+    kinds = kinds if roles is None else {role: kinds[role] for role in roles}
     encoded: Encoded = {}
     texts = {}
     for role, kind in kinds.items():

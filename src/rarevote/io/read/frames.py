@@ -238,7 +238,10 @@ def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
 
 def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, Any]:
     """A dict from task to label; two different labels for one task are an error."""
-    truth: dict[Any, Any] = {}
+    truth = dict(zip(tasks, labels, strict=True))
+    if len(truth) == len(tasks):
+        return truth
+    truth = {}
     for task, label in zip(tasks, labels, strict=True):
         if name_key(truth.setdefault(task, label)) != name_key(label):
             raise InputError(

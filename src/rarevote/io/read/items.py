@@ -108,7 +108,7 @@ def _of_file(path: str | Path, voted: Names, task_column: str | None, *, has_hea
 def _ids(sources: Sequence[FileTable], columns: Sequence[str]) -> list[Any]:
     table = read_table(sources, [{"task": name} for name in columns])
     if sources[0].form == "csv" and len(sources[0].columns) == 1:
-        return [name for name in table.tasks if not is_missing(name)]  # a blank line is no row
+        return [name for name in table.tasks if name is not None]  # a blank line is no row
     table.refuse_missing("id", "task")
     return table.tasks
 

@@ -134,7 +134,7 @@ def _read_sheet(path: str | Path, crowd: Crowd, error: ColumnsError) -> dict[str
         table.refuse_missing("task", "task")
         table.refuse_repeated("; a row has all labels of an item")
         sheet: dict[str, dict[Any, str]] = {}
-        for name, cells in zip(named, list(table.columns.values())[1:], strict=True):
+        for name, cells in zip(named, table.cells.values(), strict=True):
             said = {item: cell for item, cell in zip(table.tasks, cells, strict=True) if not is_missing(cell)}
             strange = [cell for cell in said.values() if is_ticked(cell) is None]
             if strange:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import is_missing, pair_name
+from rarevote.crowd.encoding import decode_column
+from rarevote.crowd.names import object_array, pair_name
 from rarevote.errors import InputError, shown
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.sources import FileTable, asking, open_sources
-from rarevote.io.read.table import TableRows, read_table
+from rarevote.io.read.table import TableRows, as_number, read_table
 
 #: what columns of probabilities begin with; version 0.2 wrote the second, too
 PROBABILITIES = ("p:", "calibrated:")
@@ -30,28 +31,37 @@ class ResultFile:
     """A result; ids, labels and classes as text, so that 7 and "7" are the same whatever the format.
 
     Attributes:
-        labels: by task; empty text where there is no answer.
+        tasks: their names, (n_tasks).
+        codes: the number of the label of every task in ``names``, -1 where there is no answer, (n_tasks).
+        names: the labels that occur.
         classes: of each kind of probabilities, by what their columns begin with.
-        probabilities: of each kind, (n_tasks, n_classes), in the order of ``labels``.
+        probabilities: of each kind, (n_tasks, n_classes).
         choices: of a result of several labels, the label that each task is about; else empty.
     """
 
-    labels: dict[str, str]
+    tasks: list[str]
+    codes: NDArray[Any]
+    names: list[str]
     classes: dict[str, list[str]]
     probabilities: dict[str, NDArray[np.float64]]
     choices: list[str] = field(default_factory=list)
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """The label by task; empty text where there is no answer."""
+        return dict(zip(self.tasks, decode_column(self.codes, object_array([*self.names, ""])), strict=True))
 
     @property
     def by_label(self) -> dict[str, ResultFile]:
         """The result of each label; of an ordinary one the result itself, called ""."""
         if not self.choices:
             return {"": self}
-        tasks, parts = list(self.labels), {}
+        parts = {}
         for name in dict.fromkeys(self.choices):
             rows = [row for row, choice in enumerate(self.choices) if choice == name]
             probabilities = {begin: table[rows] for begin, table in self.probabilities.items()}
-            labels = {tasks[row]: self.labels[tasks[row]] for row in rows}
-            parts[name] = ResultFile(labels, self.classes, probabilities)
+            tasks = [self.tasks[row] for row in rows]
+            parts[name] = ResultFile(tasks, self.codes[rows], self.names, self.classes, probabilities)
         return parts
 
 
@@ -72,26 +82,28 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
         named = {begin: [name for name in first.columns if name.startswith(begin)] for begin in PROBABILITIES}
         kept = {begin: names for begin, names in named.items() if names}
         # A class may be called anything; a role is a plain word.
-        roles |= {f"probability_{number}": name for number, name in enumerate(chain(*kept.values()))}
+        numbers = {f"probability_{number}": name for number, name in enumerate(chain(*kept.values()))}
         several = [name for name in (ITEM, CHOICE) if name in first.columns and name not in roles.values()]
         parts = {f"part_{name}": name for name in several} if len(several) == 2 else {}
-        table = read_table(sources, [roles | parts] * len(sources))
+        table = read_table(sources, [roles | numbers | parts] * len(sources), numbers=list(numbers))
         table.refuse_missing("task", "task")
-        of_label = [table.columns.pop(role) for role in parts]
-        tasks, labels, *numbers = table.columns.values()
-        if not tasks:
+        if not table.names["task"].codes.size:
             raise InputError(f"{table.title}: no rows")
-        tasks[:] = map(str, tasks)
+        table = table.spelled(str)
         table.refuse_repeated("; a result has one row per task")
+        columns_of = iter(table.numbers)
         probabilities = {}
         for begin, names in kept.items():
-            own, numbers = numbers[: len(names)], numbers[len(names) :]
+            own = list(islice(columns_of, len(names)))
             probabilities[begin] = _probabilities(table, names, own)
+    labels = table.names["label"]
     return ResultFile(
-        {task: "" if is_missing(label) else str(label) for task, label in zip(tasks, labels, strict=True)},
+        table.tasks,
+        labels.codes,
+        labels.names.tolist(),
         {begin: [name.removeprefix(begin) for name in names] for begin, names in kept.items()},
         probabilities,
-        _choices(tasks, *of_label) if of_label else [],
+        _choices(table.tasks, *table.cells.values()) if parts else [],
     )
 
 
@@ -128,20 +140,20 @@ def refuse_result(source: FileTable) -> None:
 
 
 def _sums_to_one(texts: Sequence[str | None]) -> bool:
-    numbers = [_number(text) for text in texts]
+    numbers = [as_number(text) for text in texts]
     return all(0.0 <= number <= 1.0 for number in numbers) and abs(sum(numbers) - 1.0) <= _ROUNDING
 
 
-def _probabilities(table: TableRows, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+def _probabilities(table: TableRows, names: Sequence[str], roles: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities, rows summing to one: a text format keeps six digits of each."""
-    p = np.column_stack([np.fromiter(map(_number, column), dtype=np.float64) for column in columns])
+    p = np.column_stack([table.numbers[role].values for role in roles])
     # Written so that NaN, for which every comparison is false, fails too.
     outside = np.argwhere(~((p >= 0.0) & (p <= 1.0)).T)
     if outside.size:
         k, row = outside[0].tolist()
         raise InputError(
-            f"{table.title}: {shown(columns[k][row])} in column {shown(names[k])} is no probability "
-            f"({table.place(row)})"
+            f"{table.title}: {shown(table.numbers[roles[k]].written(row))} in column {shown(names[k])} is not a "
+            f"probability ({table.place(row)})"
         )
     sums = p.sum(axis=1, keepdims=True)
     wrong = np.flatnonzero(np.abs(sums[:, 0] - 1.0) > _ROUNDING)
@@ -151,10 +163,3 @@ def _probabilities(table: TableRows, names: Sequence[str], columns: Sequence[Seq
             f"not to 1 ({table.place(int(wrong[0]))})"
         )
     return np.asarray(p / sums)
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan

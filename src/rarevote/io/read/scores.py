@@ -71,7 +71,7 @@ def read_scores(
             raise InputError(f"{table.title}: no rows; a table of scores has one row for each item")
         table.refuse_missing("task", "task")
         table.refuse_repeated("; a table of scores has one row for each item")
-    tasks, numbers, *others = table.columns.values()
+    tasks, (numbers, *others) = table.tasks, table.cells.values()
     place = {task: row for row, task in enumerate(tasks)}
     order = sort_names(tasks)
     rows = [place[task] for task in order]

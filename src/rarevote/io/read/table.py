@@ -2,20 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from rarevote.crowd.names import is_missing
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.encoding import decode_column
+from rarevote.crowd.names import is_missing, object_array
 from rarevote.errors import InputError, naming
 from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, preferred
-from rarevote.io.read.encode import Choice, from_json_text, loaded
+from rarevote.io.read.encode import Choice, encode_rows, loaded
 from rarevote.io.read.partitions import say_partitions
 from rarevote.io.read.sources import FileTable, place_of_rows
 
 _SHOWN = 5  # how many rows a message names
 _NAMES = ("task", "label")  # roles whose values are names or numbers, never lists or objects
+
+
+@dataclass(frozen=True, eq=False)
+class NameColumn:
+    """The names in a column, numbered: millions of rows need no Python object each.
+
+    Attributes:
+        codes: the number of the name of every row, -1 where it is missing, (n).
+        names: the distinct names.
+    """
+
+    codes: NDArray[Any]
+    names: NDArray[Any]
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The name of every row, None where it is missing."""
+        return decode_column(self.codes, self.names)
+
+    def spelled(self, spelling: Callable[[Any], str]) -> NameColumn:
+        """The same column with every name as text."""
+        names = self.names.tolist()
+        is_text = all(type(name) is str for name in names)
+        return self if is_text else NameColumn(self.codes, object_array([spelling(name) for name in names]))
+
+    def first_repeated(self) -> int | None:
+        """The first row whose name another row before it has."""
+        names = self.names.tolist()
+        if len(set(names)) == len(self.codes):
+            return None
+        number: dict[Any, int] = {}
+        same = np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
+        _, first = np.unique(same[self.codes], return_index=True)
+        is_first = np.zeros(len(self.codes), dtype=bool)
+        is_first[first] = True
+        return None if is_first.all() else int(np.argmin(is_first))
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """The numbers in a column.
+
+    Attributes:
+        values: NaN where a cell is not a number, (n).
+        others: the cells that had to be read one by one, by row.
+    """
+
+    values: NDArray[np.float64]
+    others: dict[int, Any]
+
+    def written(self, row: int) -> Any:
+        """What a cell holds, for a message."""
+        return self.others.get(row, f"{self.values[row]:g}")
 
 
 @dataclass(frozen=True)
@@ -24,11 +82,15 @@ class TableRows:
 
     Attributes:
         sources: the files.
-        columns: the values by role, in the order of the rows; None where JSON has none.
+        names: the columns of the roles "task" and "label".
+        cells: the values of other roles, in the order of the rows; None where JSON has none.
+        numbers: the columns that were asked for as numbers.
     """
 
     sources: Sequence[FileTable]
-    columns: dict[str, list[Any]]
+    names: dict[str, NameColumn]
+    cells: dict[str, list[Any]] = field(default_factory=dict)
+    numbers: dict[str, NumberColumn] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -37,8 +99,17 @@ class TableRows:
 
     @property
     def tasks(self) -> list[Any]:
-        """The values of the role "task"."""
-        return self.columns["task"]
+        """The values of the role "task"; None where one is missing."""
+        return self.names["task"].values
+
+    @property
+    def labels(self) -> list[Any]:
+        """The values of the role "label"; None where one is missing."""
+        return self.names["label"].values
+
+    def spelled(self, spelling: Callable[[Any], str]) -> TableRows:
+        """The same rows with every name as text."""
+        return replace(self, names={role: column.spelled(spelling) for role, column in self.names.items()})
 
     def place(self, *rows: int) -> str:
         """Where rows are, in words."""
@@ -50,11 +121,8 @@ class TableRows:
         Raises:
             InputError: there are some; the message calls them rows that have no ``what``.
         """
-        absent = [
-            row
-            for row, values in enumerate(zip(*(self.columns[role] for role in roles), strict=True))
-            if any(map(is_missing, values))
-        ]
+        lacks = [self.names[role].codes < 0 for role in roles]
+        absent = np.flatnonzero(np.logical_or.reduce(lacks)).tolist()
         if absent:
             raise InputError(f"{self.title}: {len(absent):,} rows have no {what} ({self.place(*absent)})")
 
@@ -64,30 +132,88 @@ class TableRows:
         Raises:
             InputError: one does.
         """
-        seen: set[Any] = set()
-        for row, task in enumerate(self.tasks):
-            if task in seen:
-                raise InputError(f"{self.title}: task {task!r} again ({self.place(row)}){advice}")
-            seen.add(task)
+        row = self.names["task"].first_repeated()
+        if row is not None:
+            raise InputError(f"{self.title}: task {self.tasks[row]!r} again ({self.place(row)}){advice}")
 
 
-def read_table(sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]]) -> TableRows:
+def read_table(
+    sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]], *, numbers: Sequence[str] = ()
+) -> TableRows:
     """The rows of files of any format that votes may have, in order.
 
     Args:
         sources: the files, as :func:`~rarevote.io.read.sources.open_sources` gives them.
         roles: for each of them the column of each role; a role is a plain word.
+        numbers: roles whose cells are read as numbers.
 
     Raises:
         InputError: a file cannot be read, or a task or a label is a list or an object.
     """
-    names = ", ".join(roles[0])
+    named = [role for role in roles[0] if role in _NAMES]
+    others = [role for role in roles[0] if role not in (*_NAMES, *numbers)]
+    is_json, title = sources[0].form == "json", sources[0].title
     with loaded(sources, [*map(Choice, roles)]) as database:
-        rows = database.execute(f"SELECT {names} FROM rows ORDER BY rowid").fetchall()
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in roles[0]]
-    if sources[0].form == "json":
-        columns = [_decoded(column, role, sources[0].title) for column, role in zip(columns, roles[0], strict=True)]
-    return TableRows(sources, dict(zip(roles[0], columns, strict=True)))
+        kinds = {name: kind for name, kind, *_ in database.execute("DESCRIBE rows").fetchall()}
+        texts = [role for role in named if kinds[role] in ("VARCHAR", "JSON")]
+        with naming(title):
+            encoded, plain = encode_rows(database, texts) if texts else ({}, set())
+        names = {
+            role: NameColumn(*encoded[role])
+            if role in plain
+            else _with_gaps(*encoded[role])
+            if role in encoded
+            else _numbered(_fetched(database, role))
+            for role in named
+        }
+        cells = {role: _fetched(database, role) for role in others}
+        found = {role: _numbers(database, role, kinds[role]) for role in numbers}
+    if is_json:
+        cells = {role: _decoded(column, title) for role, column in cells.items()}
+    return TableRows(sources, names, cells, found)
+
+
+def _fetched(database: Any, role: str) -> list[Any]:
+    """The values of a column, in the order of the rows."""
+    return [value for (value,) in database.execute(f"SELECT {role} FROM rows ORDER BY rowid").fetchall()]
+
+
+def _with_gaps(codes: NDArray[Any], names: Any) -> NameColumn:
+    """Encoded names, of which some may be JSON's ways to say nothing."""
+    missing = np.array([is_missing(name) for name in names.tolist()], dtype=bool)
+    if missing.any():
+        codes = np.where(np.append(missing, True)[codes], -1, codes)
+    return NameColumn(codes, names)
+
+
+def _numbered(values: list[Any]) -> NameColumn:
+    """Names of a type that databases have and NumPy may not: dates, decimals."""
+    number: dict[Any, int] = {}
+    codes = [-1 if is_missing(value) else number.setdefault(value, len(number)) for value in values]
+    return NameColumn(np.array(codes, dtype=np.int64), object_array(list(number)))
+
+
+def _numbers(database: Any, role: str, kind: str) -> NumberColumn:
+    """The numbers in a column, by Python's rules where DuckDB's refuse."""
+    text = f"({role} ->> '$')" if kind == "JSON" else role
+    found = database.execute(f"SELECT TRY_CAST({text} AS DOUBLE) AS number FROM rows ORDER BY rowid").fetchnumpy()
+    numbers = np.ma.filled(found["number"], np.nan)
+    others: dict[int, Any] = {}
+    rows = np.flatnonzero(np.isnan(numbers))
+    if rows.size:
+        cells = _fetched(database, role)
+        cells = _decoded(cells, "") if kind == "JSON" else cells
+        others = {row: cells[row] for row in rows.tolist()}
+        numbers[rows] = [as_number(cell) for cell in others.values()]
+    return NumberColumn(np.asarray(numbers), others)
+
+
+def as_number(value: Any) -> float:
+    """A cell as a number; NaN where it is not one."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def say_filled(sources: Sequence[FileTable], roles: Iterable[Mapping[str, str]]) -> None:
@@ -126,9 +252,6 @@ def truth_columns(
     return roles
 
 
-def _decoded(texts: Sequence[str | None], role: str, title: str) -> list[Any]:
+def _decoded(texts: Sequence[str | None], title: str) -> list[Any]:
     written = ["null" if text is None else text for text in texts]
-    if role not in _NAMES:
-        return list(parse_cell(f"[{','.join(written)}]", title))
-    with naming(title):
-        return from_json_text(written, role)
+    return list(parse_cell(f"[{','.join(written)}]", title))

@@ -38,7 +38,7 @@ from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.persons import by_person, check_persons, person_of
 from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, asking, open_sources, place_of_rows
-from rarevote.io.read.table import read_table, say_filled, truth_columns
+from rarevote.io.read.table import TableRows, read_table, say_filled, truth_columns
 from rarevote.io.read.wide import WideTable, column_profiles, is_model_name, recognise_wide, wide_table
 
 Inputs = str | Path | Sequence[str | Path]
@@ -239,8 +239,20 @@ def read_truth_file(
     """
     from rarevote.io.read.frames import truth_from_pairs
 
+    table = read_truth_table(path, columns=columns, prefer=prefer, has_header=has_header)
+    with naming(table.title):
+        return truth_from_pairs(table.tasks, table.labels)
+
+
+def read_truth_table(
+    path: Inputs,
+    *,
+    columns: Mapping[str, str] | None = None,
+    prefer: Mapping[str, str] | None = None,
+    has_header: bool = True,
+) -> TableRows:
+    """The rows of such files; a task may come more than once."""
     with open_sources(path, ReadOptions(has_header=has_header), wanted=None) as sources:
         table = read_table(sources, truth_columns(sources, columns, prefer))
         table.refuse_missing("task or no label", "task", "label")
-    with naming(table.title):
-        return truth_from_pairs(table.tasks, table.columns["label"])
+    return table
