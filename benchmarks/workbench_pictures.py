@@ -115,7 +115,7 @@ def workbench(*words: str | Path, folder: Path) -> Iterator[str]:
         process.wait()
 
 
-def look(browser: Browser, address: str, size: Any, scheme: Any = "light") -> Page:
+def look(browser: Browser, address: str, size: Any, scheme: Any = "light", *, start: bool = True) -> Page:
     phone = size is PHONE
     context = browser.new_context(
         viewport=size, color_scheme=scheme, device_scale_factor=1.5, has_touch=phone, is_mobile=phone
@@ -123,6 +123,8 @@ def look(browser: Browser, address: str, size: Any, scheme: Any = "light") -> Pa
     page = context.new_page()
     page.goto(address)
     page.wait_for_url(lambda url: "token" not in url)  # and its script has run
+    if start:
+        press(page, "Enter")
     return page
 
 
@@ -157,6 +159,8 @@ def audit_pictures(browser: Browser, folder: Path, out: Path) -> None:
         command("audit", "start", "labels.csv", "--find", "defect=0.9", "--show", show,
                 "--plan", f"{name}/audit.json", "--review-out", f"{name}/round-1.csv", folder=folder)  # fmt: skip
     with workbench("audit", "review", "notes/audit.json", "--who", "anna", folder=folder) as address:
+        shoot(look(browser, address, DESK, start=False), out / "start.png")
+        shoot(look(browser, address, PHONE, "dark", start=False), out / "start-phone-dark.png")
         page = look(browser, address, DESK)
         answer(page, truth, keys, 12, seconds=3)
         shoot(page, out / "text.png")

@@ -24,7 +24,7 @@ SOURCE = REPOSITORY / "src" / "rarevote"
 
 #: What is not written, and what is written instead.
 PATTERNS = {
-    r"\b(told|tells?|telling)\b": "show, say, report",
+    r"\b(told|tells?|telling)\b(?!:)": "show, say, report",
     r"(?<!there )\b(is|are|was|were) no (?!(longer|more|less|fewer)\b)\w+": "is not a",
     r"\b(nobody|somebody|anybody|everybody|someone|anyone|everyone)\b": "no annotator, users, one",
     r"\b(whoever|whichever|whosoever)\b": "who, any, each",
@@ -124,6 +124,10 @@ def _is_said(text: str) -> bool:
 
 
 def _of_template(source: str) -> Iterator[tuple[int, str, str]]:
+    for found in _JINJA.finditer(source):
+        for text in re.findall(r"'([^']*)'", found[0]):
+            if _TWO_WORDS.search(text):
+                yield source.count("\n", 0, found.start()) + 1, "template", text
     source = _JINJA.sub(lambda found: "\n" * found[0].count("\n") or "{}", source)
     source = re.sub(r"<(script|style)\b.*?</\1>", lambda found: "\n" * found[0].count("\n"), source, flags=re.DOTALL)
     for found in _READ_ALOUD.finditer(source):

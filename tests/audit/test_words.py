@@ -65,7 +65,7 @@ def test_without_positives_a_bound_and_no_recall() -> None:
     assert f"there are at most {audit.most_positives} of them" in said
     assert "CERTIFIED" not in said
     assert "recall at least" not in said
-    assert certified_words(audit) == "nothing certified yet."
+    assert certified_words(audit) == "nothing yet."
 
 
 def test_gold_is_named_where_it_counts() -> None:

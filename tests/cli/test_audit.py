@@ -193,7 +193,7 @@ def test_answers_that_cannot_be(folder: Path, truth: dict[str, str]) -> None:
     go_on(folder, answer(folder, 1, truth), "round-2.csv")
     other = CLASSES[truth[task] == "sound"]
     (folder / "bad.csv").write_text(f"task,label\n{task},{other}\n", encoding="utf-8")
-    assert "an answer stands once it is given" in go_on(folder, "bad.csv", "round-3.csv", code=1).stderr
+    assert "answers are final" in go_on(folder, "bad.csv", "round-3.csv", code=1).stderr
 
 
 def test_gaps_are_asked_again_and_closed_as_the_worst_case(folder: Path, truth: dict[str, str]) -> None:

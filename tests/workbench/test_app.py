@@ -75,7 +75,7 @@ def test_two_tabs(bench: Bench, plan: Path) -> None:
     assert bench.post("/answer", **one, choice=DEFECT).status_code == 303  # a second click
     refused = bench.post("/answer", **other, choice=SOUND)
     assert refused.status_code == 409
-    assert "meanwhile been answered: “defect”" in refused.text
+    assert "answered in the meantime: “defect”" in refused.text
     assert len(read_journal(plan)) == 1
     # What is shown then is that item, and what is chosen there counts.
     again = fields_of(refused.text, "/answer")
@@ -171,7 +171,7 @@ def test_nobody_without_the_cookie(plan: Path, path: str) -> None:
         stranger = Bench(session, enter=False)
         refused = stranger.get(path)
         assert refused.status_code == 403
-        assert "Open the address that the command printed" in refused.text
+        assert "Open the whole address that the command printed" in refused.text
         assert stranger.get(path, headers={"cookie": "rarevote-8123=guess"}).status_code == 403
         assert stranger.get("/", params={"token": "guess"}).status_code == 403
         assert stranger.post("/answer", item=1, seen="", choice=0).status_code == 403
@@ -339,6 +339,6 @@ def test_pace_and_time_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             clock[0] += 3000.0 if number == 5 else 12.0  # a cup of tea is no pace
             bench.post("/answer", item=number, seen="", choice=0)
         page = bench.get("/").text
-    assert "12 s an item" in page
+    assert "12 s per item" in page
     assert "about 6 minutes left" in page
     assert "10 of 40" in page

@@ -87,7 +87,7 @@ def test_undo_and_changed_answers(tmp_path: Path) -> None:
         assert session.next_open() == 2
         assert session.audit.n_reviewed == 1
         session.answer(2, right[session.task_of(2)], seen=None)
-        with pytest.raises(OvertakenError, match="last answer only"):
+        with pytest.raises(OvertakenError, match="only the last answer"):
             session.undo(6)
         session.undo(2)
         assert session.last == 6
@@ -110,7 +110,7 @@ def independent_state(audit: Audit) -> list[float]:
 def test_answers_are_final_once_the_next_round_is_drawn(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
     with audit_session(path) as session:
-        with pytest.raises(OvertakenError, match="open items"):
+        with pytest.raises(OvertakenError, match="items are open"):
             session.resume()
         n = answer_round(session, right)
         assert session.last == n
@@ -118,14 +118,14 @@ def test_answers_are_final_once_the_next_round_is_drawn(tmp_path: Path) -> None:
         can_be_undone: int | None = session.last
         assert can_be_undone is None
         assert session.first == n + 1
-        with pytest.raises(OvertakenError, match="its answer stands"):
+        with pytest.raises(OvertakenError, match="its answer is final"):
             session.answer(n, DEFECT, seen=right[0])
-        with pytest.raises(OvertakenError, match="its answer stands"):
+        with pytest.raises(OvertakenError, match="its answer is final"):
             session.undo(n)
         first = session.task_of(n + 1)
         session.answer(n + 1, right[first], seen=None)
         session.make("certificate")
-        with pytest.raises(OvertakenError, match="part of the plan and stands"):
+        with pytest.raises(OvertakenError, match="in the plan and is final"):
             session.undo(n + 1)
     assert Audit.from_json(path.read_text(encoding="utf-8")).n_reviewed == n + 1
     with audit_session(path) as again:
@@ -143,7 +143,7 @@ def test_what_is_unsure_stays_open_until_it_is_answered_or_the_worst_case(tmp_pa
         assert session.audit.n_reviewed == 0  # all wait behind the first
         assert any("once the items before them are answered" in words for words in session.claims())
         assert not session.is_over
-        with pytest.raises(OvertakenError, match="open items"):
+        with pytest.raises(OvertakenError, match="items are open"):
             session.resume()
     with audit_session(path) as session:
         assert session.next_unsure() == 1
@@ -161,7 +161,7 @@ def test_two_tabs_lose_and_double_nothing(tmp_path: Path) -> None:
     with audit_session(path) as session:
         session.answer(1, DEFECT, seen=None)
         session.answer(1, DEFECT, seen=None)  # the other tab says the same
-        with pytest.raises(OvertakenError, match="meanwhile been answered: “defect”"):
+        with pytest.raises(OvertakenError, match="answered in the meantime: “defect”"):
             session.answer(1, SOUND, seen=None)  # or something else, without having seen the first
         session.answer(1, SOUND, seen=DEFECT)
         session.undo(1)

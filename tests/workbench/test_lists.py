@@ -92,10 +92,10 @@ def test_classes_must_be_known(path: Path) -> None:
     with list_session(path, classes=["x", "y", "x"]) as session:
         assert session.choices == ["x", "y"]
         session.answer(1, 0, seen=None)
-    with pytest.raises(InputError, match="'x' is none of the classes"), list_session(path, classes=["v", "w"]):
+    with pytest.raises(InputError, match="'x' is not one of the classes"), list_session(path, classes=["v", "w"]):
         pass
     path.write_text("task\nb\n")
-    with pytest.raises(InputError, match="journal is of another"), list_session(path, classes=["x", "y"]):
+    with pytest.raises(InputError, match="journal belongs to another"), list_session(path, classes=["x", "y"]):
         pass
 
 
@@ -119,7 +119,7 @@ def test_from_a_review_list_of_ours_and_back_as_gold(tmp_path: Path) -> None:
     [
         (["review.csv", "--images", "absent"], 1, "not a folder"),
         (["review.csv", "--images-from", "a b"], 2, "needs a host"),
-        (["review.csv", "--port", "70000"], 2, "--port must lie between"),
+        (["review.csv", "--port", "70000"], 2, "--port must be between"),
         (["review.csv", "--out", "review.csv"], 2, "is the input review.csv"),
         (["review.csv", "--out", "answers.pdf"], 1, "cannot write .pdf"),
         (["absent.csv"], 1, "no such file"),

@@ -65,7 +65,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         taken.listen()
         code, said = Process("audit", "review", path, "--port", str(taken.getsockname()[1])).end()
     assert code == 1
-    assert "name another with --port" in said
+    assert "choose another with --port" in said
 
 
 def test_it_listens_on_this_machine_only() -> None:

@@ -348,8 +348,8 @@ class Audit(AuditState):
         before = self.plan.gold.get(task) if standing is None else standing.label
         if label is not None and before is not None and before != label:
             raise InputError(
-                f"task {task!r} was answered {before!r} before and {label!r} now: an answer stands once it is given; "
-                "where experts disagree, let them agree first"
+                f"task {task!r} was answered {before!r} before and {label!r} now: answers are final; where "
+                "experts disagree, they must agree first"
             )
 
 

@@ -72,7 +72,7 @@ _SAYS = {
 
 # Sentences that certificates of earlier versions have in other words.
 _EARLIER_WORDS = {
-    "nothing smaller than all items.": "nothing certified yet.",
+    "nothing smaller than all items.": "nothing yet.",
     "no assumption on the crowd": "no assumption about the crowd",
     "auditing until one certifies re-rolls the dice, and the confidence holds for each alone.": (
         "the confidence holds for each audit alone, not for the best of several."

@@ -140,7 +140,7 @@ def certified_words(audit: Audit) -> str:
     """The one sentence that is proved."""
     plan = audit.plan
     if not audit.is_certified:
-        return "nothing certified yet."
+        return "nothing yet."
     gold = " with the gold counted as found" if plan.gold else ""
     among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
     return (

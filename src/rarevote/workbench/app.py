@@ -43,7 +43,7 @@ from rarevote.workbench.session import UNSURE, OvertakenError, ReviewSession
 
 # A form of ours has four short fields.
 _MAX_BODY = 4096
-_SAID_NO = "This page belongs to one person. Open the address that the command printed, with its token."
+_SAID_NO = "This page needs its token. Open the whole address that the command printed."
 # The report brings its own policy; here it gets no more than to run it, apart from our pages.
 _REPORT_POLICY = "sandbox allow-scripts allow-downloads"
 
@@ -99,7 +99,7 @@ class Pages:
         """An item that is asked now."""
         number = request.path_params["number"]
         if not self._session.asks(number):
-            return self._current(note="That item is no longer asked; its answer stands.", status=404)
+            return self._current(note="This item is no longer open; its answer is final.", status=404)
         return self._item(number)
 
     def _item(self, number: int, *, note: str = "", status: int = 200) -> Response:
@@ -145,7 +145,7 @@ class Pages:
         """What is proved so far."""
         claims = self._session.claims()
         if claims is None:
-            raise HTTPException(404, "A review list proves nothing.")
+            raise HTTPException(404, "A review list has no proof to show; only an audit has.")
         return self._page("claims", claims=claims)
 
     def file(self, request: Request) -> Response:
@@ -242,8 +242,8 @@ class Pages:
             except OvertakenError as error:
                 note, status = str(error), 409
             except InputError as error:
-                # The same item again: nothing goes on before the answer is kept.
-                note, status = f"Not saved: {error}. Then choose again.", 503
+                # The same item again: the next one is shown only once the answer is kept.
+                note, status = f"Not saved: {error}. Fix this, then choose again.", 503
             number = _whole(form, "item") if "item" in form else 0
             return self._current(note=note, status=status, item=number if self._session.asks(number) else None)
 
@@ -253,16 +253,16 @@ class Pages:
         """The fields of a form that came from one of our pages."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
-            raise HTTPException(415, "Only forms are understood.")
+            raise HTTPException(415, "This address accepts only forms.")
         body = b""
         async for chunk in request.stream():
             body += chunk
             if len(body) > _MAX_BODY:
-                raise HTTPException(413, "That is too long for an answer.")
+                raise HTTPException(413, "The form is too long.")
         try:
             fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=8)
         except ValueError:
-            raise HTTPException(400, "That is no form of this page.") from None
+            raise HTTPException(400, "This form is not from the current page. Reload the page.") from None
         form = {name: values[-1] for name, values in fields.items()}
         if not self._guard.trusts(request, form.get("token", "")):
             raise HTTPException(403, _SAID_NO)
@@ -294,11 +294,11 @@ class Pages:
     async def refuse(self, _: Request, error: Exception) -> Response:
         """A page that says why not."""
         assert isinstance(error, HTTPException)
-        return self._word("Not here", str(error.detail), status=error.status_code)
+        return self._word("Not available", str(error.detail), status=error.status_code)
 
     async def fail(self, _: Request, error: Exception) -> Response:
-        """A page for what nobody expected; what was kept is kept."""
-        words = f"Unexpected {type(error).__name__}: {error}. This is a fault of rarevote: please report it."
+        """A page for an unexpected error; saved answers stay saved."""
+        words = f"Unexpected {type(error).__name__}: {error}. This is a bug in rarevote; please report it."
         return self._word("Something went wrong", words, status=500)
 
 
@@ -349,5 +349,5 @@ def _choice(form: Form, name: str, n: int) -> int | None:
 def _whole(form: Form, name: str) -> int:
     text = form.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 12):
-        raise HTTPException(400, "That is no form of this page.")
+        raise HTTPException(400, "This form is not from the current page. Reload the page.")
     return int(text)

@@ -1,7 +1,7 @@
 """An audit at the workbench: items in drawn order, so that every answer counts at once.
 
-The answers of a round are in the journal and can be undone until the expert goes on. Then they become part of the plan,
-because what is drawn next rests on them.
+The answers of a round are in the journal and can be undone until the expert continues. Then they become part of the
+plan, because the next draw depends on them.
 """
 
 from __future__ import annotations
@@ -106,11 +106,11 @@ class AuditSession(ReviewSession):
 
         Raises:
             OvertakenError: there are open items.
-            InputError: the plan cannot be written; then nothing new is asked, and going on can be tried again.
+            InputError: the plan cannot be written; then nothing new is asked, and it can be tried again.
         """
         if not self._unsaved:
             if self.next_open() is not None or (self.audit.pending and not worst_case):
-                raise OvertakenError("There are open items; answer them first.")
+                raise OvertakenError("Some items are open; answer them first.")
             if self.audit.pending:
                 self.audit.worst_case(who=self.who)
             self.audit.round()
@@ -205,10 +205,10 @@ class AuditSession(ReviewSession):
 
 
 def check_plan(path: Path) -> None:
-    """Refuse what is no file before a journal is made beside it.
+    """Refuse a path that is not a file, before a journal is made beside it.
 
     Raises:
         InputError: there is no such file.
     """
     if not path.is_file():
-        raise InputError(f"{path}: no such file; `rarevote audit start` makes a plan")
+        raise InputError(f"{path}: no such file; `rarevote audit start` writes a plan")

@@ -1,4 +1,4 @@
-"""Connections that end: whoever opens one must send a whole request soon, or it is closed.
+"""Connections that end: a connection without a whole request is soon closed.
 
 A browser sends a request at once. A program that opens connections and says nothing, or a letter now and then, would
 keep them, and with them files that the process may have open.
@@ -21,7 +21,7 @@ class TimedConnection(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Somebody has connected."""
+        """A connection was opened."""
         super().connection_made(transport)
         self._wait()
 

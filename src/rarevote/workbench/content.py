@@ -122,7 +122,7 @@ class ItemContent:
         if (image := self.media.image_address(text)) is not None:
             return Field(name, text, "image", image)
         if kind in _FILES:
-            return Field(name, text, note=f"not a file that can be shown as {kind}; name its folder with --media")
+            return Field(name, text, note=f"this file cannot be shown as {kind}; name its folder with --media")
         if is_address(text):
             return Field(name, text, "link", text.strip())
         rows = _rows(text)

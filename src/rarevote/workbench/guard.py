@@ -1,7 +1,7 @@
-"""Who may speak to the workbench: this machine's browser, with the token of the address, from our own pages.
+"""Who can use the workbench: this machine's browser, with the token of the address, from our own pages.
 
-The server listens on 127.0.0.1. Any page in the same browser, and anybody on the same machine, can still send requests
-there. So a request must name this machine as its host (no name of somebody else that was pointed here), must carry the
+The server listens on 127.0.0.1. Any page in the same browser, and any user of the same machine, can still send requests
+there. So a request must name this machine as its host (not a foreign name that points here), must carry the
 cookie that only the address with the token gives, and one that changes something must come from our origin with the
 token of the page. The cookie is SameSite=Strict: other sites cannot even make the browser send it.
 """

@@ -50,7 +50,7 @@ def parse_kinds(given: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
             raise ParameterError(f"--show-as needs COLUMN=KIND with one of {', '.join(KINDS)}, got {text!r}")
         if column not in columns:
             shown = ", ".join(map(repr, columns)) or "none"
-            raise ParameterError(f"--show-as: {column!r} is not a column that is shown; shown: {shown}")
+            raise ParameterError(f"--show-as: {column!r} is not a column that is shown; the columns are {shown}")
         found[column] = kind
     return found
 

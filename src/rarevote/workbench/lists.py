@@ -67,7 +67,7 @@ class ListSession(ReviewSession):
                              *self._given.values()} - {None})  # fmt: skip
         labels = in_kind(classes, as_name_array(known)) if classes else known
         if len(set(labels)) < 2:
-            raise ParameterError(f"{path} does not say which classes there are: --class defect --class sound")
+            raise ParameterError(f"{path} does not name the classes: add them with --class defect --class sound")
         hidden = {"label", *(() if reasons else _ABOUT_THE_CROWD)}
         columns = {
             name: ["" if value is None else str(value) for value in values]
@@ -90,7 +90,7 @@ class ListSession(ReviewSession):
         known_tasks = set(listed.tasks)
         strange = [task for task in lines if task not in known_tasks]
         if strange:
-            raise InputError(f"{journal.path}: {strange[0]!r} is not on the list; this journal is of another one")
+            raise InputError(f"{journal.path}: {strange[0]!r} is not on the list; this journal belongs to another list")
         said = [
             None if task not in lines else UNSURE if lines[task].label is None else self.choice_of(lines[task].label)
             for task in asked
@@ -123,8 +123,8 @@ class ListSession(ReviewSession):
             return True
         if choice not in (UNSURE, said):
             raise InputError(
-                f"item {entry.task!r} was answered {self.name_of(said)} before and {self.name_of(choice)} now: an "
-                "answer stands once it is given; undo it in the workbench first"
+                f"item {entry.task!r} was answered {self.name_of(said)} before and {self.name_of(choice)} now: "
+                "answers are final; to change one, undo it in the workbench first"
             )
         return False
 

@@ -52,7 +52,7 @@ class Media:
     def __init__(self, folders: Sequence[Path] = (), hosts: Sequence[str] = ()) -> None:
         for folder in folders:
             if not folder.is_dir():
-                raise InputError(f"{folder}: not a folder; name the folder that holds the files to show")
+                raise InputError(f"{folder}: not a folder; give the folder of the files to show")
         for host in hosts:
             # It goes into the content-security policy: nothing but a name may.
             if not _HOST.fullmatch(host):

@@ -41,7 +41,7 @@ def write_offline(session: ReviewSession, path: Path, *, of: str, number: int) -
     """
     places = [place for place, said in enumerate(session.said) if said is None or said == UNSURE]
     if not places:
-        raise InputError(f"{path}: nothing is open, so there is nothing to review")
+        raise InputError(f"{path}: no item is open, so there is nothing to review")
     embedding = _Embedding(session)
     views = [embedding.view(session.first + place) for place in places]
     style = f"{page_style()}\n{asset('rarevote.workbench', 'workbench.css')}"
@@ -105,8 +105,8 @@ class _Embedding:
         if self._n_bytes > MAX_MEDIA:
             raise InputError(
                 f"the media of {counted(len(self._session.tasks), 'item')} are larger than the {MAX_MEDIA >> 20} MB "
-                "that one file may hold: make the files smaller, or let the expert reach the workbench through a "
-                "tunnel (docs/howto/workbench.md)"
+                "that one file may hold: make the files smaller, or give the expert access to the workbench "
+                "through a tunnel (docs/howto/workbench.md)"
             )
         data = b64encode(path.read_bytes()).decode("ascii")
         return replace(field, address=f"data:{MEDIA_TYPES[path.suffix.lower()]};base64,{data}")

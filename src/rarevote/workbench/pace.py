@@ -5,7 +5,7 @@ from __future__ import annotations
 from rarevote.crowd.words import counted
 from rarevote.workbench.session import SessionProgress
 
-#: Seconds that an item is expected to take before anybody has answered one.
+#: Seconds that an item is expected to take before the first answer.
 TYPICAL_SECONDS = 10
 #: How far a forecast of further reviews may be off, as everywhere that one is shown.
 _FACTOR = 2
@@ -29,19 +29,19 @@ def pace_words(progress: SessionProgress) -> tuple[str, str]:
     each, left = progress.seconds_each, progress.left_in_all
     if not each or left <= 0:
         return "", ""
-    pace = f"{each:.0f} s an item · " if each >= 0.5 else "under 1 s an item · "
+    pace = f"{each:.0f} s per item · " if each >= 0.5 else "under 1 s per item · "
     if not progress.is_forecast or each * left < 45:
         return pace, f"about {minutes(each * left)} left".replace("about under", "under")
     open_now = progress.total - progress.done - progress.unsure
     low, high = each * max(left / _FACTOR, open_now), each * left * _FACTOR
-    return pace, f"about {minutes(each * left)} left in all ({minutes(low)} to {minutes(high)})"
+    return pace, f"about {minutes(each * left)} left in total ({minutes(low)} to {minutes(high)})"
 
 
 def plan_words(progress: SessionProgress, noun: str) -> str:
     """How many items there are now and probably in all, with the time at a typical pace."""
     each = progress.seconds_each or TYPICAL_SECONDS
     now, left = progress.total - progress.done - progress.unsure, progress.left_in_all
-    said = f"{counted(now, 'item')} in this {noun}: {minutes(now * each)} at {each:.0f} seconds an item."
+    said = f"{counted(now, 'item')} in this {noun}: {minutes(now * each)} at {each:.0f} seconds per item."
     if progress.is_forecast and left > now:
-        said += f" Probably about {left:,} in all, {minutes(left * each)}; that may be off by a factor of {_FACTOR}."
+        said += f" Probably about {left:,} in total, {minutes(left * each)}; this can be off by a factor of {_FACTOR}."
     return said

@@ -1,4 +1,4 @@
-"""Runs the workbench until somebody ends it."""
+"""Runs the workbench until it is stopped."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def listen(port: int) -> socket.socket:
     """A socket on this machine only; port 0 is any that is free.
 
     Raises:
-        InputError: the port is taken or may not be used.
+        InputError: the port is taken or not permitted.
     """
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -63,15 +63,15 @@ def listen(port: int) -> socket.socket:
         opened.bind((_HOST, port))
     except OSError as error:
         opened.close()
-        raise InputError(f"port {port} cannot be used ({error.strerror}); name another with --port") from None
+        raise InputError(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
     return opened
 
 
 def serve(session: ReviewSession, opened: socket.socket, *, tell: Callable[[str], None], browser: bool = True) -> None:
-    """Serve until Ctrl-C, which is the way to end it.
+    """Serve until Ctrl-C.
 
     Args:
-        tell: is given the address, with its token, once it can be opened.
+        tell: called with the address and its token, once it can be opened.
         browser: whether to open it.
     """
     from rarevote.workbench.guard import Guard

@@ -181,7 +181,7 @@ class ReviewSession:
         for choice, own in enumerate(self.labels):
             if name_key(own) == name_key(label):
                 return choice
-        raise InputError(f"{self.journal.path}: {label!r} is none of the classes ({', '.join(self.choices)})")
+        raise InputError(f"{self.journal.path}: {label!r} is not one of the classes ({', '.join(self.choices)})")
 
     def asks(self, number: int) -> bool:
         """Whether the item of that number is asked now."""
@@ -224,7 +224,7 @@ class ReviewSession:
         return number - self.first in self._fixed
 
     def next_open(self) -> int | None:
-        """Number of the first item that nobody has looked at."""
+        """Number of the first item without an answer."""
         while self._front < len(self.said) and self.said[self._front] is not None:
             self._front += 1
         return self.first + self._front if self._front < len(self.said) else None
@@ -270,7 +270,7 @@ class ReviewSession:
             return  # sent twice
         if before != seen:
             raise OvertakenError(
-                f"This item has meanwhile been answered: {self.name_of(before)}. Look again, then choose."
+                f"This item was answered in the meantime: {self.name_of(before)}. Check it, then choose again."
             )
         self._keep(place, choice)
         self._order.pop(place, None)
@@ -288,7 +288,7 @@ class ReviewSession:
         if self.said[place] is None:
             return  # sent twice
         if number != self.last:
-            raise OvertakenError("Another item has been answered meanwhile; undo takes back the last answer only.")
+            raise OvertakenError("Another item was answered in the meantime; undo removes only the last answer.")
         self._keep(place, None)
         del self._order[place]
         self._front = min(self._front, place)
@@ -296,10 +296,10 @@ class ReviewSession:
     def _place(self, number: int) -> int:
         place = number - self.first
         if not self.asks(number):
-            raise OvertakenError("That item is no longer asked; its answer stands.")
+            raise OvertakenError("This item is no longer open; its answer is final.")
         if place in self._fixed:
             raise OvertakenError(
-                f"The answer to this item is part of the plan and stands: {self.name_of(self.said[place])}."
+                f"The answer to this item is in the plan and is final: {self.name_of(self.said[place])}."
             )
         return place
 

@@ -46,7 +46,7 @@ class WorkbenchOptions:
 
         need_server()
         if not 0 <= self.port < 65_536:
-            raise ParameterError(f"--port must lie between 0 and 65535, got {self.port}")
+            raise ParameterError(f"--port must be between 0 and 65535, got {self.port}")
         return Media(self.media, self.images_from)
 
     def _again(self) -> list[str]:
@@ -67,7 +67,7 @@ class WorkbenchOptions:
         *,
         as_json: bool,
     ) -> None:
-        """Write one page for an expert elsewhere, and say how the answers come back."""
+        """Write one page for an expert elsewhere, and show the command that reads the answers."""
         from rarevote.page.report import check_page_path
         from rarevote.workbench.offline import write_offline
 
@@ -79,7 +79,10 @@ class WorkbenchOptions:
             n_items = write_offline(session, self.offline, of=of, number=number)
         if as_json:
             tell_json({"offline": str(self.offline), "n_items": n_items})
-        say(f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser and returns answers.")
+        say(
+            f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser, answers, and sends "
+            "the saved file back."
+        )
         say(f"then: {then}")
 
     def run(
@@ -99,7 +102,7 @@ class WorkbenchOptions:
             def tell(address: str) -> None:
                 hide()
                 click.echo(f"The workbench is open, on this machine only: {address}", err=True)
-                say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
+                say("Every answer is saved at once. Ctrl-C stops the workbench; the same command resumes.")
 
             with listening(None):  # answers are saved while pages are served: no bar between them
                 serve(session, opened, tell=tell, browser=not self.no_browser)
@@ -128,12 +131,12 @@ class InstructionOptions:
 
 with_instructions = takes(
     InstructionOptions,
-    click.option("--question-text", metavar="TEXT", help="What to ask the expert of every item."),
+    click.option("--question-text", metavar="TEXT", help="The question to ask about every item."),
     click.option(
         "--define",
         metavar="CLASS=TEXT",
         multiple=True,
-        help="What a class means, shown to the expert and kept in the certificate. Repeatable.",
+        help="Definition of a class, shown to the expert and stored in the certificate. Repeatable.",
     ),
     file_option("--instructions", help='The same from a TOML file: question = "..." and a table [define].'),
 )
@@ -146,7 +149,7 @@ with_workbench = takes(
         "--images",
         metavar="FOLDER",
         multiple=True,
-        help="Show images, audio, video and PDF files from here and from below, and no others. Repeatable.",
+        help="Show images, audio, video and PDF files from this folder and its subfolders only. Repeatable.",
     ),
     click.option(
         "--images-from", metavar="HOST", multiple=True, help="Show images from this host, over https. Repeatable."
@@ -155,14 +158,13 @@ with_workbench = takes(
         "--show-as",
         metavar="COLUMN=KIND",
         multiple=True,
-        help="Show a column as text, html, markdown, link, image, audio, video or pdf. Default: what it looks like. "
-        "Repeatable.",
+        help="Show a column as text, html, markdown, link, image, audio, video or pdf. Default: detected. Repeatable.",
     ),
     file_option(
         "--offline",
-        help="Write one self-contained page (.html) for an expert elsewhere instead of opening the workbench.",
+        help="Instead of opening the workbench, write one self-contained page (.html) to send to an expert.",
     ),
-    click.option("--who", metavar="NAME", help="Who answers; kept with every answer."),
-    click.option("--port", metavar="N", default=0, help="The port on 127.0.0.1; 0 is any that is free."),
-    flag("--no-browser", help="Print the address, open nothing."),
+    click.option("--who", metavar="NAME", help="The name of the expert, stored with every answer."),
+    click.option("--port", metavar="N", default=0, help="The port on 127.0.0.1; 0 chooses a free one."),
+    flag("--no-browser", help="Print the address without opening a browser."),
 )

@@ -50,7 +50,7 @@ function show(next) {
   if (name === "start") part("who").value = state.who ?? "";
   if (name === "end") {
     part("end-title").textContent = counts.length === total ? "All items are answered" : "Not all items are answered yet";
-    part("end-words").textContent = `${done} of ${total} answered${unsure ? `, ${unsure} unsure` : ""}. Save the answers and send the file back; answers that are missing can follow later.`;
+    part("end-words").textContent = `${done} of ${total} answered${unsure ? `, ${unsure} unsure` : ""}. Save the answers and send the file back; you can send the missing ones later.`;
   }
   if (!name) {
     main.setAttribute("aria-label", `Item ${at + 1} of ${total}: ${templates[at].dataset.task}`);
@@ -89,7 +89,7 @@ async function save() {
   link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   link.download = record.file;
   link.click();
-  part("saved").textContent = `Saved as ${record.file} in the folder of downloads. Send this file back.`;
+  part("saved").textContent = `Saved as ${record.file} in your downloads folder. Send this file back.`;
 }
 
 const actions = {
