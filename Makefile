@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test test-lowest test-newest prove prove-gp prove-live rivals warm lint types check wheel-check docs docs-blocks clean
+.PHONY: demo test test-lowest test-newest prove prove-all prove-mutants release-check prove-gp prove-live rivals warm lint types check wheel-check docs docs-blocks clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
@@ -33,6 +33,20 @@ test-newest:
 # What takes long and rarely breaks: kills, whole benchmarks, gigabytes, the site.
 prove: warm
 	$(PYTEST) -m prove
+
+# The battery of docs/robustness.md, hours long: fuzz, properties, faults, kills, workbench, plans, audits. It resumes what
+# was stopped and skips what ran with today's code. MINUTES=60 starts no job after an hour, SCALE=0.1 tries a tenth.
+prove-all: warm
+	$(BIN)/python -m proofs --scale $(or $(SCALE),1) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only "$(ONLY)")
+	$(BIN)/python -m cogapp -r docs/robustness.md
+
+# A seeded sample of changed operators, numbers and conditions, each of which a test should notice; resumable.
+prove-mutants: warm
+	$(BIN)/python -m proofs.mutants --mutants $(or $(MUTANTS),400) $(if $(MINUTES),--minutes $(MINUTES))
+
+# Before a release: no evidence of an unclean tree, none of the battery older than the code that it is about.
+release-check: $(VENV)/.development
+	$(BIN)/python -m proofs.release
 
 # The rivals of `rarevote study features`, whose libraries (jax, cleanlab: 400 MB) nothing else needs.
 prove-gp:

@@ -1,26 +1,22 @@
 """Cases built against the audit: one set is just bad, and the auditor never gives up.
 
-    python -m proofs.audit_boundary [--audits 2000] [--cases deep-right,next-wrong,...] [--work FOLDER]
-
-Writes docs/evidence/audit_boundary.csv, a row per case. A single positive less in the tail would make the recall of the
+A single positive less in the tail would make the recall of the
 bad set the target or more. The auditor does not stop when nothing pays but draws 100 items at a time until that set is
 certified or everything was reviewed. `false` is the share of audits that ever certify a bad set; it may be 5% at most,
-up to three standard errors of counting (`allowed`). Audits are kept in the work folder, so a stopped run goes on.
+up to three standard errors of counting (`allowed`).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks import evidence
-from benchmarks.audit import TARGET, Row
+from benchmarks.audit import TARGET
 from benchmarks.audit_sets import Ranked
 
+from proofs import sources
+from proofs.battery import Job, Proof, Row, parts
 from rarevote.audit.audit import Audit
 from rarevote.audit.strata import cuts
 from rarevote.decide.floor import positives_that_break
@@ -74,47 +70,39 @@ def ever_false(ranked: Ranked, j: int, seed: int) -> bool:
     return audit.certified <= j
 
 
-def false_of(case: Case, n_audits: int, work: Path) -> int:
-    """How many audits certify the bad set; one digit is kept for each."""
-    path = work / f"boundary.{case.misses}.{case.model}.txt"
-    done = path.read_text(encoding="ascii") if path.exists() else ""
-    with path.open("a", encoding="ascii") as handle:
-        for seed in range(len(done), n_audits):
-            false = "1" if ever_false(*boundary(case, seed), seed) else "0"
-            handle.write(false)
-            handle.flush()
-            done += false
-    return done[:n_audits].count("1")
+_PER_JOB = 500
 
 
-def rows_of(cases: Sequence[Case], n_audits: int, work: Path) -> Iterator[Row]:
-    for case in cases:
-        false = false_of(case, n_audits, work) / n_audits
-        allowed = 0.05 + 3 * float(np.sqrt(0.05 * 0.95 / n_audits))
-        yield {
-            **case._asdict(),
-            "audits": n_audits,
-            "false": round(false, 4),
-            "allowed": round(allowed, 4),
-            "holds": false <= allowed,
-        }
+def run(job: Job) -> dict[str, int]:
+    """Audits of a case, each with a seed of its own."""
+    (case,) = [case for case in CASES if "-".join(case) == job.row]
+    begin = job.part * _PER_JOB
+    seeds = range(begin, begin + job.size)
+    return {"audits": job.size, "false": sum(ever_false(*boundary(case, seed), seed) for seed in seeds)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audits", type=int, default=2000, help="audits per case")
-    parser.add_argument("--cases", default="", help="only these, with commas between")
-    parser.add_argument("--work", type=Path, default=Path("audit-work"), help="audits are kept here")
-    options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
-    done = []
-    wanted = [name for name in options.cases.split(",") if name]
-    cases = [case for case in CASES if not wanted or "-".join(case) in wanted]
-    for row in rows_of(cases, options.audits, options.work):
-        done.append(row)
-        print(*row.values(), sep="\t", file=sys.stderr, flush=True)
-    print(evidence.write("audit_boundary", done))
+def rows(name: str, results: list[dict[str, int]]) -> list[Row]:
+    """The row of a case."""
+    misses, model = name.split("-")
+    audits = sum(result["audits"] for result in results)
+    false = sum(result["false"] for result in results) / audits
+    allowed = 0.05 + 3 * float(np.sqrt(0.05 * 0.95 / audits))
+    figures = {"audits": audits, "false": round(false, 4), "allowed": round(allowed, 4), "holds": false <= allowed}
+    return [{"misses": misses, "model": model, **figures}]
 
 
-if __name__ == "__main__":
-    main()
+def jobs(scale: float) -> Iterator[Job]:
+    """Two thousand audits of every case."""
+    for case in CASES:
+        yield from parts("audit_boundary", "-".join(case), 2000 * scale, _PER_JOB)
+
+
+PROOF = Proof(
+    "audit_boundary",
+    jobs=jobs,
+    sources=lambda _: (*sources.AUDIT, "proofs/audit_boundary.py"),
+    run=run,
+    rows=rows,
+    findings=lambda row: str(row["holds"]) != "True",
+    row_of=lambda row: f"{row['misses']}-{row['model']}",
+)

@@ -1,124 +1,176 @@
-"""Every property of tests/methods/contracts.py, for every method, on ten thousand generated crowds.
+"""Every property of tests/methods/contracts.py, for every method, on ten thousand generated crowds, and of whole fits.
 
-    python -m proofs.contracts                                # 10,000 crowds, about 15 minutes of one core
-    python -m proofs.contracts --crowds 2500 --first 10000    # 2,500 others, added to the file
+Each crowd goes to one method, which has to keep all properties there. Crowds are of four kinds:
 
-Each crowd goes to one method, which has to keep all properties there; slow methods get fewer and smaller ones. Writes
-docs/evidence/contracts.csv: property, method, crowds, violations, the largest difference met and how much is rounding.
+- *small*: up to 24 items; slow methods get fewer and smaller ones;
+- *blocks*: 200 items or more and at least 6 classes, so that more than one block of a compiled loop is filled;
+- *large*: more than 100,000 votes, few of them, a property of each sort;
+- *whole*: fits with every default, reported and decided (:mod:`proofs.whole_fits`).
+
+*dask* compares fits there with local ones. A row of the evidence has a property, a method and a kind: crowds,
+violations, the largest difference met and how much is rounding.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
 import tempfile
-import time
-from itertools import chain
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import evidence
-from tests.methods.contracts import DASK_TOLERANCE, PROPERTIES, Case, local_is_dask
+from tests.methods.contracts import DASK_TOLERANCE, PROPERTIES, Case, Size, local_is_dask
 from tests.tables import METHOD_ROWS, MethodRow
 
-# Crowds for each that a method of the ordinary kind gets.
+from proofs import sources, whole_fits
+from proofs.battery import Job, Proof, Row, parts
+from rarevote.methods.registry import METHODS
+
+# Small crowds of a method, in all and in a job.
+_SMALL, _PER_JOB = 700, 350
+# For each crowd that a method of the ordinary kind gets.
 _SHARES = {"mace": 0.3, "cc-rasch": 0.6, "anchored-rasch": 0.6, "rasch": 0.6}
 _MAX_TASKS = {"mace": 12, "crowdfm": 12}
-_CROWDS_PER_DASK = 500  # a fit there takes a second
+_SIZES = {
+    "small": Size(),
+    "blocks": Size(tasks=(200, 420), workers=(6, 40), classes=(6, 8)),
+    # At most 40 votes an item, a sixth of them at least: see draw_crowd.
+    "large": Size(tasks=(20_000, 22_000), workers=(40, 60), classes=(2, 6)),
+}
+# Two of these crowds take as long as hundreds of small ones.
+_OF_LARGE = ("finite", "sums_to_one", "tasks_permuted", "rows_shuffled", "same_seed_same_bits", "gold_respected")
+_NOT_LARGE = ("crowdfm",)  # a network of a vector per vote
+_OTHERS = {"blocks": 40, "large": 2, "whole": 40}
+_DASK = 20
 
-Row = dict[str, Any]
-
-
-class Count:
-    """How often a property was tried, and broken."""
-
-    def __init__(self, tolerance: float) -> None:
-        self.tolerance, self.crowds, self.violations, self.largest = tolerance, 0, 0, 0.0
-
-    def add(self, number: int, what: str, found: float | None) -> None:
-        if found is None:
-            return
-        self.crowds += 1
-        self.largest = max(self.largest, found)
-        if not found <= self.tolerance:
-            self.violations += 1
-            print(f"{what}, crowd {number}: {found:.3g}", flush=True)
-
-    def row(self, name: str, method: str) -> Row:
-        return {
-            "property": name,
-            "method": method,
-            "crowds": self.crowds,
-            "violations": self.violations,
-            "largest_difference": f"{self.largest:.3g}",
-            "tolerance": f"{self.tolerance:g}",
-        }
+Check = Callable[[Any], float | None]
 
 
-def try_method(row: MethodRow, numbers: range) -> list[Row]:
-    """All properties on the crowds of these numbers."""
-    counts = {name: Count(entry.tolerance) for name, entry in PROPERTIES.items()}
-    begin = time.process_time()
+def _methods() -> dict[str, MethodRow]:
+    return {row.name: row for row in METHOD_ROWS}
+
+
+def jobs(scale: float) -> Iterator[Job]:
+    """Crowds of every kind for every method."""
+    for row in METHOD_ROWS:
+        yield from parts("contracts", f"{row.name}/small", _SMALL * _SHARES.get(row.name, 1.0) * scale, _PER_JOB)
+        for kind, total in _OTHERS.items():
+            if kind != "large" or row.name not in _NOT_LARGE:
+                yield Job("contracts", f"{row.name}/{kind}", 0, max(1, round(total * scale)))
+        if row.make().capabilities.dask:
+            yield Job("contracts", f"{row.name}/dask", 0, max(1, round(_DASK * scale)))
+
+
+def cases(row: MethodRow, kind: str, numbers: range) -> Iterator[tuple[int, Any]]:
+    """A method and the crowd of each number."""
     for number in numbers:
-        case = Case.drawn(row, number, most_tasks=_MAX_TASKS.get(row.name, 24))
-        for name, entry in PROPERTIES.items():
-            try:
-                found = entry.check(case)
-            except Exception as error:
-                print(f"{row.name} {name}, crowd {number}: {error!r}", flush=True)
-                found = float("inf")
-            counts[name].add(number, f"{row.name} {name}", found)
-    print(f"{row.name}: {len(numbers)} crowds, {time.process_time() - begin:.0f} s", flush=True)
-    return [count.row(name, row.name) for name, count in counts.items() if count.crowds]
+        if kind == "whole":
+            yield number, whole_fits.WholeCase(row, number)
+            continue
+        size = _SIZES[kind]
+        if kind == "small" and row.name in _MAX_TASKS:
+            size = size._replace(tasks=(1, _MAX_TASKS[row.name]))
+        yield number, Case.drawn(row, number, size=size)
 
 
-def try_dask(numbers: range) -> list[Row]:
-    """The same answer on dask, for the methods that run there."""
+def properties(kind: str) -> dict[str, tuple[Check, float]]:
+    """The properties that crowds of a kind are tried with, and how much is rounding."""
+    if kind == "whole":
+        return dict(whole_fits.PROPERTIES)
+    chosen = _OF_LARGE if kind == "large" else tuple(PROPERTIES)
+    return {name: (PROPERTIES[name].check, PROPERTIES[name].tolerance) for name in chosen}
+
+
+def run(job: Job) -> dict[str, Row]:
+    """Counts by property."""
+    name, kind = job.row.split("/")
+    row = _methods()[name]
+    begin = job.part * _PER_JOB + list(_methods()).index(name) * 10_000
+    numbers = range(begin, begin + job.size)
+    counts: dict[str, Row] = {}
+    if kind == "dask":
+        with _client() as client:
+            for number in numbers:
+                with tempfile.TemporaryDirectory() as folder:
+                    found = _tried(lambda case: local_is_dask(case, client, Path(folder)), Case.drawn(row, number))
+                _count(counts, "local_is_dask", DASK_TOLERANCE, found, number)
+        return counts
+    for number, case in cases(row, kind, numbers):
+        for title, (check, tolerance) in properties(kind).items():
+            _count(counts, title, tolerance, _tried(check, case), number)
+    return counts
+
+
+def _tried(check: Check, case: Any) -> float | None:
+    try:
+        return check(case)
+    except Exception as error:
+        print(repr(error), flush=True)
+        return float("inf")
+
+
+def _count(counts: dict[str, Row], title: str, tolerance: float, found: float | None, number: int) -> None:
+    if found is None:
+        return
+    count = counts.setdefault(
+        title, {"crowds": 0, "violations": 0, "largest": 0.0, "tolerance": tolerance, "which": []}
+    )
+    count["crowds"] += 1
+    count["largest"] = max(count["largest"], found)
+    if not found <= tolerance:
+        count["violations"] += 1
+        count["which"].append(number)
+
+
+def _client() -> Any:
     import distributed
 
-    rows = []
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=logging.CRITICAL
     )
-    with cluster, distributed.Client(cluster) as client:
-        for method in (row for row in METHOD_ROWS if row.make().capabilities.dask):
-            count = Count(DASK_TOLERANCE)
-            for number in numbers:
-                with tempfile.TemporaryDirectory() as folder:
-                    found = local_is_dask(Case.drawn(method, number), client, Path(folder))
-                count.add(number, f"{method.name} local_is_dask", found)
-            rows.append(count.row("local_is_dask", method.name))
-    return rows
+    return distributed.Client(cluster)
 
 
-def added(rows: list[Row]) -> list[Row]:
-    """What the file has already, and these."""
-    known = {(row["property"], row["method"]): row for row in evidence.read("contracts")}
-    for row in rows:
-        old = known.get((row["property"], row["method"]), {})
-        row["crowds"] += int(old.get("crowds", 0))
-        row["violations"] += int(old.get("violations", 0))
-        row["largest_difference"] = max(row["largest_difference"], old.get("largest_difference", "0"), key=float)
-    return rows
+def rows(name: str, results: list[dict[str, Row]]) -> list[Row]:
+    """A row a property."""
+    method, kind = name.split("/")
+    found = []
+    for title in dict.fromkeys(title for result in results for title in result):
+        own = [result[title] for result in results if title in result]
+        found.append(
+            {
+                "property": title, "method": method, "kind": kind,
+                "crowds": sum(one["crowds"] for one in own),
+                "violations": sum(one["violations"] for one in own),
+                "largest_difference": f"{max(one['largest'] for one in own):.3g}",
+                "tolerance": f"{own[0]['tolerance']:g}",
+                "which": " ".join(str(number) for one in own for number in one["which"][:5]),
+            }
+        )  # fmt: skip
+    return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--crowds", type=int, default=10_000, help="how many in all")
-    parser.add_argument("--first", type=int, default=0, help="number of the first; above 0, the file is added to")
-    given = parser.parse_args()
-    shares = {row.name: _SHARES.get(row.name, 1.0) for row in METHOD_ROWS}
-    first, rows = given.first, []
-    for row in METHOD_ROWS:
-        size = -int(-given.crowds * shares[row.name] // sum(shares.values()))
-        rows.append(try_method(row, range(first, first + size)))
-        first += size
-    rows.append(try_dask(range(given.first, given.first + -(-given.crowds // _CROWDS_PER_DASK))))
-    found = list(chain.from_iterable(rows))
-    path = evidence.write("contracts", added(found) if given.first else found)
-    broken = sum(row["violations"] for row in found)
-    print(f"{first - given.first:,} crowds, {broken} violations: {path}")
+def sources_of(row: str) -> tuple[str, ...]:
+    """Patterns of the files that a method's fits exercise."""
+    method, kind = row.split("/")
+    module = METHODS[method].module
+    own = (
+        f"src/rarevote/methods/{module}*",
+        *(["src/rarevote/methods/anchored_rasch"] if "anchored" in method else []),
+    )
+    exercised = {"dask": ("src/rarevote/cluster",), "whole": ("src/rarevote/diagnose", "proofs/whole_fits.py")}
+    return (
+        *sources.FITTING, *own, *exercised.get(kind, ()), "tests/methods/contracts.py", "tests/tables.py",
+        "proofs/contracts.py",
+    )  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+PROOF = Proof(
+    "contracts",
+    jobs=jobs,
+    sources=sources_of,
+    run=run,
+    rows=rows,
+    findings=lambda row: int(row["violations"]),
+    row_of=lambda row: f"{row['method']}/{row.get('kind', '')}",
+)

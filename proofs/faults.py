@@ -1,7 +1,5 @@
 """Every verb that writes, killed, without room, without rights, twice at once and with a wrong clock.
 
-    python -m proofs.faults [--tries 10] [--only audit,study] [--faults killed,full] [--seed 1]
-
 Each try begins with a folder in which an earlier run left its output. After it
 
 - every visible file must be that of the earlier run or that of an undisturbed one (*half-visible* if not: torn, a
@@ -14,20 +12,16 @@ Each try begins with a folder in which an earlier run left its output. After it
 Kills are SIGKILL, half at a random moment of the run, half right before a random operation on files. The disk is full
 after a random number of bytes: by a limit on files, and on a file system of that size where one may be mounted. Killed
 workers and drivers of dask clusters are in ``proofs.kills``, the workbench in ``proofs.workbench``.
-
-Writes docs/evidence/faults.csv, a row a verb and fault; what is not tried now stays as it was measured before.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -35,8 +29,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import evidence
-
+from proofs import sources
+from proofs.battery import Job, Proof, Row
 from proofs.fault_cache import FAULTS as CACHE_FAULTS
 from proofs.fault_cache import CacheTries
 from proofs.fault_process import Ended, Fault, Running, run
@@ -302,38 +296,42 @@ def _row(verb: str, fault: str, count: Count) -> dict[str, Any]:
     return {"verb": verb, "fault": fault, **{column: row[column] for column in columns}}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tries", type=int, default=10)
-    parser.add_argument("--only", default="", help="verbs whose name contains one of these, with commas between")
-    parser.add_argument("--faults", default="", help="faults whose name contains one of these, with commas between")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write nothing")
-    arguments = parser.parse_args()
+def _possible(fault: str) -> bool:
+    """Whether this machine allows the fault: some need a file system to be mounted."""
     unable = () if may_mount() else ("disk full", "no right to write") if os.getuid() == 0 else ("disk full",)
-
-    def wanted(fault: str) -> bool:
-        return any(part in fault for part in arguments.faults.split(","))
-
-    faults = {name: one for name, one in FAULTS.items() if name not in unable and wanted(name)}
-    rows = []
-    chosen = arguments.only.split(",")
-    for verb in VERBS:
-        if any(part in verb.name for part in chosen):
-            for row in struck(verb, faults, arguments.tries, arguments.seed):
-                rows.append(row)
-                print(row, flush=True)
-    if any(part in CACHE for part in chosen):
-        for row in shared_cache(wanted, arguments.tries, random.Random(arguments.seed)):
-            rows.append(row)
-            print(row, flush=True)
-    if not arguments.dry:
-        print(evidence.write("faults", rows, by=("verb", "fault")).relative_to(evidence.REPOSITORY))
-    failed = [
-        row for row in rows if any(row[column] for column in ("lost", "half-visible", "wrong", "foreign", "left"))
-    ]
-    sys.exit(f"{len(failed)} of {len(rows)} do not hold" if failed else 0)
+    return fault not in unable
 
 
-if __name__ == "__main__":
-    main()
+def run_job(job: Job) -> list[Row]:
+    """All faults of a verb, or of the cache."""
+    if job.row == CACHE:
+        return list(shared_cache(_possible, job.size, random.Random(_SEED)))
+    (verb,) = [verb for verb in VERBS if verb.name == job.row]
+    return list(struck(verb, {name: one for name, one in FAULTS.items() if _possible(name)}, job.size, _SEED))
+
+
+_SEED, _TRIES = 1, 5
+_FOUND = ("lost", "half-visible", "wrong", "foreign", "left")
+PROOF = Proof(
+    "faults",
+    jobs=lambda scale: [
+        Job("faults", name, 0, max(1, round(_TRIES * scale))) for name in (*(verb.name for verb in VERBS), CACHE)
+    ],
+    sources=lambda row: (
+        *sources.FITTING, "src/rarevote/cli", "src/rarevote/methods/cc_rasch", "proofs/fault*.py",
+        *_EXERCISED.get(row, ()),
+    ),
+    run=run_job,
+    rows=lambda _, results: list(results[0]),
+    findings=lambda row: sum(int(row[column]) for column in _FOUND),
+    row_of=lambda row: row["verb"],
+)  # fmt: skip
+# Beyond what every verb exercises.
+_AUDIT = (*sources.AUDIT, "src/rarevote/decide")
+_EXERCISED: dict[str, tuple[str, ...]] = {
+    "report": ("src/rarevote/page", "src/rarevote/charts", "src/rarevote/diagnose"),
+    "compare": ("src/rarevote/scoring",), "plan": ("src/rarevote/diagnose",),
+    "simulate": ("src/rarevote/simulate",), "study": ("src/rarevote/study",), "datasets": ("src/rarevote/study",),
+    "audit start": _AUDIT, "audit continue": _AUDIT, "audit finish": _AUDIT, "dask": ("src/rarevote/cluster",),
+    "convert": ("src/rarevote/io",),
+}  # fmt: skip

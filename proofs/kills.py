@@ -1,15 +1,12 @@
 """Fits whose workers or driver are killed (SIGKILL) at a random moment, against the fit that nobody disturbs.
 
-    python -m proofs.kills [--workers 12] [--drivers 12] [--seed 0]
-
-Writes docs/evidence/kills.csv, one row a kill. A worker's death must leave the penalised objective within 1e-8
+A worker's death must leave the penalised objective within 1e-8
 (relative) and the posteriors within 1e-6; a driver that is started again with the same command must end bit for bit
 where an undisturbed one ends. Half of the drivers use a cluster that survives them, half take theirs with them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -23,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks import evidence
 from benchmarks.dask_engine import cluster, columns, posterior, write_files
 
+from proofs import sources
+from proofs.battery import Job, Proof, Row, parts
 from rarevote import CCRasch
 from rarevote.cluster.fit import Dask
 from rarevote.em.loop import Progress
@@ -148,25 +146,38 @@ def kill_drivers(client: Any, data: Path, folder: Path, kills: int, dice: random
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, default=12)
-    parser.add_argument("--drivers", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    dice = random.Random(arguments.seed)
+_PER_JOB = 4
+_STRIKES = {"workers": kill_workers, "drivers": kill_drivers}
+
+
+def run(job: Job) -> list[Row]:
+    """Some kills, one row each, on a cluster of their own."""
+    dice = random.Random(f"{job.row} {job.part}")
     task, worker, label = columns(N_ANNOTATIONS, N_WORKERS, ACCURACY)
     with tempfile.TemporaryDirectory(prefix="rarevote-") as name:
         folder = Path(name)
-        parts = np.array_split(np.random.default_rng(1).permutation(task.size), 4)
-        data = write_files(folder / "data", task, worker, label, parts)
+        order = np.array_split(np.random.default_rng(1).permutation(task.size), 4)
+        data = write_files(folder / "data", task, worker, label, order)
         with cluster(2) as client:
-            rows = kill_workers(client, data, folder, arguments.workers, dice)
-            rows += kill_drivers(client, data, folder, arguments.drivers, dice)
-    failed = [row for row in rows if row["holds"] != "yes"]
-    print(evidence.write("kills", rows).relative_to(evidence.REPOSITORY))
-    sys.exit(f"{len(failed)} of {len(rows)} do not hold" if failed else 0)
+            return _STRIKES[job.row](client, data, folder, job.size, dice)
 
 
-if __name__ == "__main__":
-    main()
+def rows(name: str, results: list[list[Row]]) -> list[Row]:
+    """A row a kill."""
+    del name
+    kills = [row for result in results for row in result]
+    return [{**row, "run": number} for number, row in enumerate(kills, 1)]
+
+
+PROOF = Proof(
+    "kills",
+    jobs=lambda scale: [job for name in _STRIKES for job in parts("kills", name, 12 * scale, _PER_JOB)],
+    sources=lambda _: (
+        *sources.FITTING, "src/rarevote/methods/cc_rasch", "src/rarevote/cluster", "proofs/kills.py",
+        "benchmarks/dask_engine.py",
+    ),
+    run=run,
+    rows=rows,
+    findings=lambda row: row["holds"] != "yes",
+    row_of=lambda row: "workers" if row["killed"] == "a worker" else "drivers",
+)  # fmt: skip

@@ -1,8 +1,6 @@
 """Does an altered plan that `verify` accepts certify more than an honest audit would?
 
-    python -m proofs.plan_fuzz [--executions 50000] [--seed 0]
-
-Writes docs/evidence/plan_fuzz.csv. Every execution takes the plan of an honest audit (true draws, true answers), alters
+Every execution takes the plan of an honest audit (true draws, true answers), alters
 one to three things in it, makes the certificate that follows from the altered plan, as a forger would, and verifies
 both. What is accepted is held against an honest audit of the altered frozen part (scores, strata, target, costs) with
 the same round sizes and the same true answers: an altered plan must not certify a smaller set. `refused` counts plans
@@ -12,17 +10,16 @@ set than the honest audit, which must be 0.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from benchmarks import evidence
 
+from proofs import sources
+from proofs.battery import Job, Proof, Row, parts
 from rarevote.audit import Audit, verify
 from rarevote.audit.plan_file import parse_plan, to_text
 from rarevote.errors import InputError, ParameterError
@@ -59,14 +56,15 @@ class Honest:
             else:
                 break
 
-    def certifies(self, altered: Record) -> int:
-        """The set that an honest audit of the altered frozen part certifies, with its round sizes."""
-        plan = parse_plan(to_text({**altered, "rounds": [], "extras": [], "repeats": []}))
-        audit = Audit(plan)
-        for one in altered["rounds"]:
-            review = audit.round(len(one["tasks"]))
-            audit.answer({task: self.truth[task] for task in review})
-        return audit.certified
+
+def honest_set(altered: Record, truth: Mapping[Any, bool] | Sequence[bool]) -> int:
+    """The set that an honest audit of the altered frozen part certifies, with its round sizes and true answers."""
+    plan = parse_plan(to_text({**altered, "rounds": [], "extras": [], "repeats": []}))
+    audit = Audit(plan)
+    for one in altered["rounds"]:
+        review = audit.round(len(one["tasks"]))
+        audit.answer({task: truth[task] for task in review})
+    return audit.certified
 
 
 def _place(generator: np.random.Generator, values: list[Any]) -> int:
@@ -192,7 +190,7 @@ def executed(honest: Honest, generator: np.random.Generator, kind: str) -> str:
         refused = True
     if refused:
         return "refused"
-    return "certify_more" if altered.certified < honest.certifies(plan) else "accepted"
+    return "certify_more" if altered.certified < honest_set(plan, honest.truth) else "accepted"
 
 
 def fuzzed(n: int, seed: int, n_plans: int = 40) -> dict[str, Counter[str]]:
@@ -206,24 +204,30 @@ def fuzzed(n: int, seed: int, n_plans: int = 40) -> dict[str, Counter[str]]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--executions", type=int, default=50_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    begin = time.process_time()
-    found = fuzzed(options.executions, options.seed)
-    seconds = time.process_time() - begin
-    rows = [
-        {"altered": kind, "executions": sum(counts.values()),
-         **{name: counts[name] for name in ("refused", "accepted", "certify_more")}}
-        for kind, counts in found.items()
-    ]  # fmt: skip
-    for row in rows:
-        print(row)
-    print(f"{options.executions / seconds:.0f} executions a second")
-    print(evidence.write("plan_fuzz", rows))
+def run(job: Job) -> dict[str, Any]:
+    """Altered plans of one seed."""
+    return {kind: dict(counts) for kind, counts in fuzzed(job.size, job.part).items()}
 
 
-if __name__ == "__main__":
-    main()
+def rows(name: str, results: list[dict[str, Any]]) -> list[Row]:
+    """A row for each thing that was altered first."""
+    del name
+    found = []
+    for kind in _ALTERATIONS:
+        counts = Counter[str]()
+        for result in results:
+            counts.update(result[kind])
+        outcomes = {outcome: counts[outcome] for outcome in ("refused", "accepted", "certify_more")}
+        found.append({"altered": kind, "executions": sum(counts.values()), **outcomes})
+    return found
+
+
+PROOF = Proof(
+    "plan_fuzz",
+    jobs=lambda scale: parts("plan_fuzz", "plans", 52_000 * scale, 2_600),
+    sources=lambda _: (*sources.AUDIT, "proofs/plan_fuzz.py"),
+    run=run,
+    rows=rows,
+    findings=lambda row: int(row["certify_more"]),
+    row_of=lambda _: "plans",
+)

@@ -1,7 +1,6 @@
-"""Tables of docs/robustness.md: what was tried against every door, every method and every verb, and what came of it.
+"""Tables of docs/robustness.md: what was tried against every input, every method and every verb, and what came of it.
 
-From docs/evidence: fuzz.csv (``proofs.fuzz``), contracts.csv (``proofs.contracts``), faults.csv (``proofs.faults``),
-kills.csv (``proofs.kills``) and workbench.csv (``proofs.workbench``).
+From docs/evidence: one file for each proof of the battery (:mod:`proofs.battery`).
 """
 
 from __future__ import annotations
@@ -11,15 +10,20 @@ from collections.abc import Iterable, Mapping
 from benchmarks.evidence import read
 from benchmarks.pages import table
 
+from proofs.battery import PROOFS
+from proofs.release import states
+
 Row = Mapping[str, str]
-_COUNTS = ("executions", "read", "refused", "foreign", "hangs", "crashes", "memory findings", "largest memory MB")
+_COUNTS = ("executions", "read", "refused", "wrong", "foreign", "hangs", "crashes", "memory findings")
 _FINDINGS = ("lost", "half-visible", "wrong", "foreign", "left")
 _CACHE = "compiled loops (cache)"
+_MAX_NAMED = 12
+KINDS = ("small", "blocks", "large", "whole", "dask")
 
 
 def total(rows: Iterable[Row], *columns: str) -> int:
-    """The sum of columns over rows."""
-    return sum(int(row[column]) for row in rows for column in columns)
+    """The sum of columns over rows; a column that older evidence lacks is 0."""
+    return sum(int(row.get(column) or 0) for row in rows for column in columns)
 
 
 def killed(rows: Iterable[Row]) -> int:
@@ -33,26 +37,39 @@ def workbench_kills() -> tuple[int, str]:
     return int(row["figure"].split()[2]), row["value"]
 
 
+def crowds_by_method() -> dict[str, dict[str, int]]:
+    """How many crowds of each kind a method was tried with: every crowd is tried with all properties of its kind."""
+    most: dict[str, dict[str, int]] = {}
+    for row in read("contracts"):
+        kinds = most.setdefault(row["method"], dict.fromkeys(KINDS, 0))
+        kind = row.get("kind") or ("dask" if row["property"] == "local_is_dask" else "small")
+        kinds[kind] = max(kinds[kind], int(row["crowds"]))
+    return most
+
+
 def summary_table() -> str:
-    """Everything that was tried, in four lines."""
-    fuzz, contracts, faults, kills = (read(name) for name in ("fuzz", "contracts", "faults", "kills"))
+    """Everything that was tried, a line each."""
+    fuzz, contracts, faults, kills, plans, audits = map(
+        read, ("fuzz", "contracts", "faults", "kills", "plan_fuzz", "audit_boundary")
+    )
     n_kills = killed(faults) + len(kills) + workbench_kills()[0]
     not_held = sum(row["holds"] != "yes" for row in (*kills, *read("workbench")))
     struck = {row["verb"] for row in faults}
     verbs = f"{len(struck - {_CACHE})} verbs" + (", the cache" if _CACHE in struck else "")
-    contracts_of = f"{len({row['property'] for row in contracts})} contracts, "
+    by_method = [sum(kinds.values()) for kinds in crowds_by_method().values()]
     rows = [
         [
-            "files and requests handed in, altered",
-            f"{total(fuzz, 'executions'):,}",
-            f"{len(fuzz)} doors",
-            f"{total(fuzz, 'foreign')} foreign exceptions, {total(fuzz, 'hangs')} hangs, "
-            f"{total(fuzz, 'crashes')} crashes, {total(fuzz, 'memory findings')} times more than 1 GB",
+            "altered files, frames and requests",
+            f"{_range(int(row['executions']) for row in fuzz)} per input",
+            f"{len(fuzz)} inputs",
+            f"{total(fuzz, 'wrong')} wrong answers, {total(fuzz, 'foreign')} foreign exceptions, "
+            f"{total(fuzz, 'hangs')} hangs, {total(fuzz, 'crashes')} crashes, "
+            f"{total(fuzz, 'memory findings')} times more than 1 GB",
         ],
         [
-            "crowds that every method must treat alike",
-            f"{_n_crowds(contracts):,}",
-            f"{contracts_of}{len({row['method'] for row in contracts})} methods",
+            "generated crowds",
+            f"{_range(by_method)} per method",
+            f"{len(by_method)} methods, {len({row['property'] for row in contracts})} properties",
             f"{total(contracts, 'violations')} violations",
         ],
         [
@@ -63,46 +80,76 @@ def summary_table() -> str:
             f"wrong, {total(faults, 'left')} left behind; {not_held} of the dask and workbench runs ended differently",
         ],
         [
-            "other faults: no room, no rights, two at once, the clock, damage",
+            "other faults: disk full, no permission, two at once, clock, damage",
             f"{total(faults, 'tries') - killed(faults):,}",
             verbs,
             f"{total(faults, 'foreign')} foreign exceptions",
         ],
+        [
+            "altered audit plans with a matching certificate",
+            f"{total(plans, 'executions'):,}",
+            f"{len(plans)} alterations",
+            f"{total(plans, 'certify_more')} accepted plans certify more than an honest audit",
+        ],
+        [
+            "audits built to fail",
+            f"{_range(int(row['audits']) for row in audits)} per case",
+            f"{len(audits)} cases",
+            f"false in {100 * max(float(row['false']) for row in audits):.1f}% at most; 5% are allowed, and "
+            f"{100 * min(float(row['allowed']) for row in audits):.1f}% with the error of counting",
+        ],
     ]
-    return table(["tried", "how often", "on", "findings that are left"], rows)
+    return table(["tried", "how often", "on", "findings"], rows)
 
 
-def doors_table() -> str:
-    """What came of altered files and requests, by the door they were handed in at."""
+def _range(counts: Iterable[int]) -> str:
+    values = sorted(counts)
+    return f"{values[0]:,}" if values[0] == values[-1] else f"{values[0]:,} to {values[-1]:,}"
+
+
+def inputs_table() -> str:
+    """What came of altered files and requests, by input."""
+    head = ["input", "executions", "read", "refused", "wrong", "foreign", "hangs", "crashes", "over 1 GB"]
     return table(
-        ["door", "executions", "read", "refused", "foreign", "hangs", "crashes", "over 1 GB", "most memory, MB"],
-        [[row["door"], *(f"{int(row[name]):,}" for name in _COUNTS)] for row in read("fuzz")],
+        [*head, "most memory, MB"],
+        [
+            [row["door"], *(f"{total([row], name):,}" for name in _COUNTS), row["largest memory MB"]]
+            for row in read("fuzz")
+        ],
     )
 
 
-def _n_crowds(rows: list[dict[str, str]]) -> int:
-    """How many crowds there were: each is one method's, and is tried by all of its contracts."""
-    most: dict[str, int] = {}
-    for row in rows:
-        most[row["method"]] = max(most.get(row["method"], 0), int(row["crowds"]))
-    return sum(most.values())
-
-
 def contracts_table() -> str:
-    """Violations of every contract."""
+    """Violations of every property."""
     rows, found = read("contracts"), []
     for name in dict.fromkeys(row["property"] for row in rows):
         own = [row for row in rows if row["property"] == name]
         methods = len({row["method"] for row in own})
         found.append([name, str(methods), f"{total(own, 'crowds'):,}", str(total(own, "violations"))])
-    return table(["contract", "methods", "crowds", "violations"], found)
+    return table(["property", "methods", "crowds", "violations"], found)
+
+
+def methods_table() -> str:
+    """Crowds of each kind, and violations, by method."""
+    rows = read("contracts")
+    return table(
+        ["method", *KINDS, "violations"],
+        [
+            [
+                method,
+                *(f"{kinds[kind]:,}" for kind in KINDS),
+                str(total((row for row in rows if row["method"] == method), "violations")),
+            ]
+            for method, kinds in crowds_by_method().items()
+        ],
+    )
 
 
 #: Columns of the table of faults: how the faults begin that they count.
 _GROUPS: dict[str, tuple[str, ...]] = {
     "killed": ("killed",),
-    "no room": ("a file cannot grow", "disk full"),
-    "no rights": ("no right",),
+    "disk full": ("a file cannot grow", "disk full"),
+    "no permission": ("no right",),
     "two at once": ("two at once",),
     "clock set back": ("clock",),
     "damaged": ("damaged",),
@@ -125,15 +172,41 @@ def kills_text() -> str:
     kills, (n_workbench, at_workbench) = read("kills"), workbench_kills()
     whole = sum(row["holds"] == "yes" for row in kills)
     return (
-        f"Besides, {len(kills)} workers and drivers of dask fits were killed: {whole} fits ended as if undisturbed.\n"
-        f"The workbench was killed {n_workbench} times while somebody answered: {at_workbench}."
+        f"In addition, {len(kills)} workers and drivers of dask fits were killed; "
+        f"{whole} fits ended as if undisturbed.\n"
+        f"The workbench was killed {n_workbench} times while an expert answered: {at_workbench}."
     )
 
 
-def stamps_table() -> str:
-    """When and how the evidence was made."""
+def plans_table() -> str:
+    """What became of altered plans."""
+    head = ["altered first", "plans", "refused", "accepted", "certify more"]
+    columns = ("executions", "refused", "accepted", "certify_more")
+    return table(
+        head, [[row["altered"], *(f"{int(row[column]):,}" for column in columns)] for row in read("plan_fuzz")]
+    )
+
+
+def _named(rows: list[str], n_rows: int) -> str:
+    """Rows by name, or how many they are."""
+    if len(rows) == n_rows:
+        return f"all {n_rows} rows" if n_rows > 1 else "the only row"
+    return ", ".join(rows) if len(rows) <= _MAX_NAMED else f"{len(rows)} of {n_rows} rows"
+
+
+def state_table() -> str:
+    """When and how the evidence was made, and of which rows the code changed since."""
     found = []
-    for name in ("fuzz", "contracts", "faults", "kills", "workbench"):
+    for name in PROOFS:
         last = max(read(name), key=lambda row: row["date"])
-        found.append([f"[{name}.csv](evidence/{name}.csv)", last["date"], last["commit"], f"`{last['command']}`"])
-    return table(["evidence", "date", "commit", "command"], found)
+        now = states(name)
+        changes = [
+            f"{words} {_named([row for row, found in now.items() if found == state], len(now))}"
+            for state, words in (("changed", "in"), ("not run", "not run:"))
+            if state in now.values()
+        ]
+        since = "; ".join(changes) or "no"
+        found.append(
+            [f"[{name}.csv](evidence/{name}.csv)", last["date"], last["commit"], f"`{last['command']}`", since]
+        )
+    return table(["evidence", "date", "commit", "command", "code changed since"], found)

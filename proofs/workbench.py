@@ -1,8 +1,6 @@
 """The workbench under kills, with a million items, and over a long session.
 
-    python -m proofs.workbench [--kills 60] [--items 1000000] [--answers 10000] [--seed 0]
-
-Writes docs/evidence/workbench.csv, one row a figure; one that is given as 0 stays as it was measured before:
+One row a figure:
 
 - kills: the server is killed (SIGKILL) at a random moment of a random answer and started again with the same command,
   until so many kills; no answer that it said it had kept may be lost, none doubled, and the audit must end where an
@@ -15,27 +13,24 @@ Writes docs/evidence/workbench.csv, one row a figure; one that is given as 0 sta
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks import evidence
 from tests.workbench.processes import Process, answers_until_killed
 
+from proofs import sources
+from proofs.battery import Job, Proof, parts
 from rarevote.audit import Audit, verify
 from rarevote.audit.journal import read_journal
 
 CLASSES = ["defect", "sound"]
-PARTS = ("kills", "items", "answers")
 MAX_SECONDS, MAX_GROWTH = 0.050, 0.10
 
 
@@ -58,14 +53,15 @@ def make_plan(folder: Path, n: int, *, rate: float, flag_cost: float, seed: int,
     return [0 if positive else 1 for positive in truth.tolist()]
 
 
-def kill_row(folder: Path, kills: int, dice: random.Random) -> dict[str, Any]:
+def kill(folder: Path, kills: int, first: int, dice: random.Random) -> dict[str, int]:
+    """Kill the server so often, in audits whose numbers begin after ``first``."""
     done = lost = doubled = different = audits = answers = 0
     begin = time.perf_counter()
     while done < kills:
         audits += 1
         place = folder / f"audit-{audits}"
         place.mkdir()
-        right = make_plan(place, 400, rate=0.33, flag_cost=5.0, seed=audits)
+        right = make_plan(place, 400, rate=0.33, flag_cost=5.0, seed=first + audits)
         path = place / "audit.json"
         calm = Audit.load(path)
         while review := calm.round():
@@ -86,11 +82,19 @@ def kill_row(folder: Path, kills: int, dice: random.Random) -> dict[str, Any]:
         same = [one.tasks for one in ended.plan.rounds] == [one.tasks for one in calm.plan.rounds]
         different += not (same and ended.answers == calm.answers and verify(ended, ended.certificate()) == ())
     return {
-        "figure": f"SIGKILL during {done} answers in {audits} audits",
-        "answers": answers,
-        "value": f"{lost} lost, {doubled} doubled, {different} audits ended differently",
-        "seconds": f"{time.perf_counter() - begin:.0f}",
-        "holds": "yes" if not lost + doubled + different else "no",
+        "kills": done, "audits": audits, "answers": answers, "lost": lost, "doubled": doubled, "different": different,
+        "seconds": round(time.perf_counter() - begin),
+    }  # fmt: skip
+
+
+def kills_row(results: list[dict[str, int]]) -> dict[str, Any]:
+    sums = {name: sum(result[name] for result in results) for name in results[0]}
+    return {
+        "figure": f"SIGKILL during {sums['kills']} answers in {sums['audits']} audits",
+        "answers": sums["answers"],
+        "value": f"{sums['lost']} lost, {sums['doubled']} doubled, {sums['different']} audits ended differently",
+        "seconds": sums["seconds"],
+        "holds": "yes" if not sums["lost"] + sums["doubled"] + sums["different"] else "no",
     }
 
 
@@ -163,31 +167,34 @@ def answers_row(folder: Path, n: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=60)
-    parser.add_argument("--items", type=int, default=1_000_000)
-    parser.add_argument("--answers", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+_AUDITS_PER_JOB = 1000  # at most; the numbers of their plans do not meet
+
+
+def run(job: Job) -> dict[str, Any]:
+    """Kills, or one of the two measurements."""
     with tempfile.TemporaryDirectory(prefix="rarevote-") as name:
-        measures: dict[str, Callable[[Path], dict[str, Any]]] = {
-            "kills": lambda folder: kill_row(folder, arguments.kills, random.Random(arguments.seed)),
-            "items": lambda folder: items_row(folder, arguments.items),
-            "answers": lambda folder: answers_row(folder, arguments.answers),
-        }
-        for part, made in measures.items():
-            if not getattr(arguments, part):
-                continue
-            folder = Path(name) / part
-            folder.mkdir()
-            rows.append({"part": part, **made(folder)})
-            print(json.dumps(rows[-1]), flush=True)
-    failed = [row for row in rows if row["holds"] != "yes"]
-    print(evidence.write("workbench", rows, by=("part",)).relative_to(evidence.REPOSITORY))
-    sys.exit(f"{len(failed)} of {len(rows)} do not hold" if failed else 0)
+        folder = Path(name)
+        if job.row == "kills":
+            return kill(folder, job.size, job.part * _AUDITS_PER_JOB, random.Random(job.part))
+        return items_row(folder, job.size) if job.row == "items" else answers_row(folder, job.size)
 
 
-if __name__ == "__main__":
-    main()
+def jobs(scale: float) -> Iterator[Job]:
+    """A hundred kills; a million items and ten thousand answers, or fewer."""
+    yield from parts("workbench", "kills", 100 * scale, 25)
+    yield Job("workbench", "items", 0, max(10_000, round(1_000_000 * scale)))
+    yield Job("workbench", "answers", 0, max(500, round(10_000 * scale)))
+
+
+PROOF = Proof(
+    "workbench",
+    jobs=jobs,
+    sources=lambda _: (
+        *sources.READING, *sources.AUDIT, "src/rarevote/workbench", "src/rarevote/cli/audit*.py", "proofs/workbench.py",
+        "tests/workbench/processes.py",
+    ),
+    run=run,
+    rows=lambda row, results: [{"part": row, **(kills_row(results) if row == "kills" else results[0])}],
+    findings=lambda row: row["holds"] != "yes",
+    row_of=lambda row: row["part"],
+)  # fmt: skip

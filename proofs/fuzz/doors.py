@@ -1,7 +1,9 @@
 """The doors: what is called, and the whole files that are altered before they are handed in.
 
-Every door calls what a user calls, with a file. Doors whose answers can be checked check them: probabilities are such,
-a resumed fit ends, an answer of the workbench carries its headers.
+Every door calls what a user calls, with a file. What is read must also be right, as far as that can be known: tables of
+text and JSON are read again in plain Python, every table a second time and through another format
+(:mod:`proofs.fuzz.oracles`); an altered plan must not certify more than an honest audit; probabilities are such, a
+resumed fit ends, an answer of the workbench carries its headers.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ from benchmarks import evidence
 import rarevote
 from proofs.fuzz.folders import Folders, some_crowds
 from proofs.fuzz.mutate import zipped
+from proofs.fuzz.oracles import WrongAnswerError, plain_rows, read_and_compare
+from proofs.plan_fuzz import honest_set
 from rarevote import DawidSkene
 from rarevote.audit import Audit
 from rarevote.audit.journal import journal_path
-from rarevote.audit.verify import verify_files
+from rarevote.audit.verify import verify, verify_files
 from rarevote.decide.costs import cost_matrix
 from rarevote.io import platforms as registry
 from rarevote.io.read.answers import read_answers, read_review_list
@@ -79,24 +83,13 @@ class House(ExitStack):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
-        crowd = rarevote.simulate_crowd(30, 6, votes_per_task=3, random_state=1)
-        task, worker, label = (np.asarray(column) for column in crowd.arrays)
-        names = _CLASSES[::-1]
-        self._votes = {
-            "task": np.array([f"t{i}" for i in task], dtype=object),
-            "worker": np.array([f"w{i}" for i in worker], dtype=object),
-            "label": names[label],
-        }
-        self._truth = {
-            "task": np.array([f"t{i}" for i in range(30)], dtype=object),
-            "label": names[np.asarray(crowd.truth)],
-        }
         self._makers: dict[str, Callable[[], Door]] = {
             **{ending[1:]: self._table_maker(ending) for ending in TABLES},
             "csv.zst": self._zstd,
             "zip": self._zip,
             **{name: self._platform_maker(name) for name in PLATFORMS},
             "wide": self._wide,
+            "frames": self._frames,
             "folders": self._folders,
             "aggregate": self._aggregate,
             "gold": self._gold,
@@ -125,6 +118,24 @@ class House(ExitStack):
         return self._makers[name]()
 
     # -- what several doors need -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _crowd(self) -> Any:
+        return rarevote.simulate_crowd(30, 6, votes_per_task=3, random_state=1)
+
+    @cached_property
+    def _votes(self) -> dict[str, Any]:
+        task, worker, label = (np.asarray(column) for column in self._crowd.arrays)
+        return {
+            "task": np.array([f"t{i}" for i in task], dtype=object),
+            "worker": np.array([f"w{i}" for i in worker], dtype=object),
+            "label": _CLASSES[::-1][label],
+        }
+
+    @cached_property
+    def _truth(self) -> dict[str, Any]:
+        names = np.array([f"t{i}" for i in range(30)], dtype=object)
+        return {"task": names, "label": _CLASSES[::-1][np.asarray(self._crowd.truth)]}
 
     def _written(self, columns: dict[str, Any], *endings: str) -> list[Seed]:
         found = []
@@ -167,13 +178,13 @@ class House(ExitStack):
     # -- readers -----------------------------------------------------------------------------------------------------
 
     def _table_maker(self, ending: str) -> Callable[[], Door]:
-        return lambda: Door(ending[1:], rarevote.read, self._written(self._votes, ending))
+        return lambda: Door(ending[1:], read_and_compare, self._written(self._votes, ending))
 
     def _zstd(self) -> Door:
         import zstandard
 
         (seed,) = self._written(self._votes, ".csv")
-        return Door("csv.zst", rarevote.read, [Seed(".csv.zst", zstandard.compress(seed.content))])
+        return Door("csv.zst", read_and_compare, [Seed(".csv.zst", zstandard.compress(seed.content))])
 
     def _zip(self) -> Door:
         packing = zipfile.ZIP_DEFLATED
@@ -203,7 +214,19 @@ class House(ExitStack):
         return Seed(".parquet", out.getvalue())
 
     def _wide(self) -> Door:
-        return Door("wide", rarevote.read, _fixtures("wide"))
+        return Door("wide", read_and_compare, _fixtures("wide"))
+
+    def _frames(self) -> Door:
+        from proofs.fuzz import frames
+
+        texts = {name: column.tolist() for name, column in self._votes.items()}
+        numbers = {name: [zlib.crc32(str(value).encode()) for value in column] for name, column in texts.items()}
+        missing = {name: [*column[:-1], None] for name, column in texts.items()}
+        return Door(
+            "frames",
+            frames.enter,
+            [Seed(".columns", json.dumps(columns).encode()) for columns in (texts, numbers, missing)],
+        )
 
     def _folders(self) -> Door:
         return Door("folders", Folders(self._folder / "folders").enter, [Seed(".json", text) for text in some_crowds()])
@@ -227,7 +250,13 @@ class House(ExitStack):
         return Door("gold", crowd.known, self._written(self._truth, ".csv", ".json", ".parquet", ".xlsx"))
 
     def _truth_file(self) -> Door:
-        return Door("truth", read_truth_file, self._written(self._truth, ".csv", ".json", ".parquet", ".arrow"))
+        def enter(path: Path) -> None:
+            found = {str(task): str(label) for task, label in read_truth_file(path).items()}
+            expected = plain_rows(path.read_bytes(), path.suffix, ("task", "label"))
+            if expected is not None and found != {row[0]: row[1] for row in expected}:
+                raise WrongAnswerError(f"read {found}, the file says {expected}")
+
+        return Door("truth", enter, self._written(self._truth, ".csv", ".json", ".parquet", ".arrow"))
 
     def _costs(self) -> Door:
         text = b"true,defect,sound\ndefect,0,20\nsound,1,0\n"
@@ -254,9 +283,8 @@ class House(ExitStack):
         def enter(path: Path) -> None:
             model = rarevote.load(path)
             probable = np.column_stack(list(model.predict_proba(new).values.values()))
-            # Probabilities that are none would be a silent wrong answer.
-            assert np.isfinite(probable).all(), probable
-            assert np.allclose(probable.sum(axis=1), 1.0), probable
+            if not (np.isfinite(probable).all() and np.allclose(probable.sum(axis=1), 1.0)):
+                raise WrongAnswerError(f"these are not probabilities: {probable}")
 
         seeds = []
         for method in ("dawid-skene", "anchored-rasch", "glad", "mace"):
@@ -309,17 +337,24 @@ class House(ExitStack):
                 (round_ / name).unlink(missing_ok=True)
                 if name in found:
                     (round_ / name).write_bytes(found[name])
-            fitted = fit()
-            assert np.isfinite(fitted.probabilities).all()
+            if not np.isfinite(fit().probabilities).all():
+                raise WrongAnswerError("probabilities are not finite")
 
         return Door("checkpoint", enter, [Seed(".checkpoint", whole)])
 
     # -- audits ------------------------------------------------------------------------------------------------------
 
     def _plan(self) -> Door:
+        true = (self._truth["label"] == "defect").tolist()
+        truth = dict(zip(self._truth["task"].tolist(), true, strict=True))
+
         def enter(path: Path) -> None:
             audit = Audit.load(path)
-            audit.certificate()
+            refused = verify(audit, audit.certificate())
+            if not refused and all(truth.get(task) == answer for task, answer in audit.answers.items()):
+                honest = honest_set(json.loads(audit.to_json()), truth)
+                if audit.certified < honest:
+                    raise WrongAnswerError(f"certifies set {audit.certified}, an honest audit {honest}")
             audit.final_list()
             audit.round(3)
 
@@ -349,9 +384,10 @@ class House(ExitStack):
         def enter(path: Path) -> None:
             reasons = verify_files(plan, path)
             if not reasons and json.loads(path.read_bytes()) != json.loads(certificate):
-                # What a certificate says beside what is checked is nobody's claim.
                 said, ours = json.loads(path.read_bytes()), json.loads(certificate)
-                assert all(said[name] == ours[name] for name in ("class", "target", "claim", "certified")), said
+                names = ("class", "target", "claim", "certified", "estimates")
+                if different := [name for name in names if said.get(name) != ours.get(name)]:
+                    raise WrongAnswerError(f"accepted with another {different}")
 
         return Door("certificate", enter, [Seed(".json", certificate)])
 
@@ -364,7 +400,7 @@ class House(ExitStack):
 
 def read_any(path: Path) -> Any:
     """An export's votes; of every second file, those of each question."""
-    return rarevote.read(path) if zlib.crc32(path.read_bytes()) % 2 else read_each(path)
+    return read_and_compare(path) if zlib.crc32(path.read_bytes()) % 2 else read_each(path)
 
 
 def _fixtures(name: str) -> list[Seed]:

@@ -15,6 +15,7 @@ import json
 import random
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -222,6 +223,42 @@ def altered_cells(seed: bytes, draw: Draw) -> bytes:
     return out.getvalue().encode(encoding, "surrogatepass" if encoding.startswith("utf") else "replace")
 
 
+def altered_columns(seed: bytes, draw: Draw) -> bytes:
+    """Columns of a frame, as JSON: cells, rows and columns altered, mostly so that a frame can be made of them."""
+    columns: dict[str, list[Any]] = json.loads(seed)
+    for _ in range(draw.choice([1, 1, 2, 4])):
+        name = draw.choice(list(columns))
+        values = columns[name]
+        place = draw.randrange(len(values))
+        kind = draw.random()
+        if kind < 0.4:
+            of_type = [one for one in [*TEXTS, *NUMBERS] if type(one) is type(values[place])]
+            values[place] = draw.choice([*of_type, *values])
+        elif kind < 0.5:
+            values[place] = any_value(draw)
+        elif kind < 0.6:
+            values[place] = None
+        elif kind < 0.75:
+            times = draw.choice([0, 2, 40]) if len(values) > 1 else 2
+            columns = {
+                key: [*some[:place], *some[place : place + 1] * times, *some[place + 1 :]]
+                for key, some in columns.items()
+            }
+        elif kind < 0.85:
+            columns[name] = [draw.choice([len(str(one)), hash_of(one)]) for one in values]
+        elif kind < 0.9:
+            columns[draw.choice(TEXTS)] = columns.pop(name)
+        else:
+            order = draw.sample(range(len(values)), len(values))
+            columns = {key: [some[i] for i in order if i < len(some)] for key, some in columns.items()}
+    return json.dumps(columns, default=str).encode("utf-8", "surrogatepass")
+
+
+def hash_of(value: Any) -> int:
+    """A whole number that stands for a value, as large ids are."""
+    return zlib.crc32(str(value).encode("utf-8", "surrogatepass")) << 30
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # containers
 
@@ -344,9 +381,10 @@ _BY_ENDING: dict[str, Mutation] = {
     ".parquet": altered_table,
     ".arrow": altered_table,
     ".request": altered_json,
+    ".columns": altered_columns,
 }
 # Of these the container stays whole: it is ours, not the user's.
-_NEVER_BY_BYTES = (".checkpoint",)
+_NEVER_BY_BYTES = (".checkpoint", ".columns")
 
 
 def altered(seed: bytes, ending: str, draw: Draw) -> bytes:

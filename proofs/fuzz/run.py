@@ -19,6 +19,7 @@ from pathlib import Path
 
 from proofs.fuzz.doors import Door, House
 from proofs.fuzz.mutate import altered
+from proofs.fuzz.oracles import WrongAnswerError
 from rarevote.errors import RarevoteError
 
 SECONDS_PER_FILE = 10  # of the processor: a busy machine is no finding
@@ -27,10 +28,10 @@ _SECONDS_WAITED = 120  # for what waits and does nothing
 MAX_MEMORY = 1 << 30
 #: Longer messages help nobody.
 MAX_MESSAGE = 2_000
-OUTCOMES = ("read", "refused", "refused at length", "foreign")
+OUTCOMES = ("read", "refused", "refused at length", "wrong", "foreign")
 # A run must not take the machine down with it.
 _MAX_ADDRESSES = 16 << 30
-_PROGRESS = struct.Struct("<6q")
+_PROGRESS = struct.Struct(f"<{2 + len(OUTCOMES)}q")
 
 
 def outcomes(door: Door, seed: int, numbers: range, folder: Path, keep: Path) -> Iterator[tuple[int, str]]:
@@ -68,6 +69,8 @@ def outcome(door: Door, path: Path, keep: Path, mark: str = "") -> str:
         if len(str(error)) < MAX_MESSAGE:
             return "refused"
         trace, kind = traceback.format_exc(), "refused at length"
+    except WrongAnswerError:
+        trace, kind = traceback.format_exc(), "wrong"
     except Exception:
         trace, kind = traceback.format_exc(), "foreign"
     raised = trace.rstrip().rpartition("\n")[2].partition(":")[0].rpartition(".")[2]

@@ -5,6 +5,7 @@ In processes of their own: what is struck is a fork, and this process has thread
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -41,10 +42,12 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.prove
 @pytest.mark.skipif(sys.platform != "linux", reason="forks and file systems of Linux")
 @pytest.mark.parametrize("verb", ["aggregate .parquet", "simulate", "datasets"])
-def test_whatever_happens_nothing_is_half(verb: str) -> None:
-    done = python("-m", "proofs.faults", "--only", verb, "--tries", "2", "--dry")
+def test_whatever_happens_nothing_is_half(verb: str, tmp_path: Path) -> None:
+    done = python("-m", "proofs", "job", json.dumps(["faults", verb, 0, 2]), str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("'tries': 2") >= 2  # both kinds of kills
+    rows = json.loads(done.stdout.splitlines()[-1])["result"]
+    assert sum(row["tries"] == 2 for row in rows) >= 2  # both kinds of kills
+    assert sum(row[name] for row in rows for name in ("lost", "half-visible", "wrong", "foreign", "left")) == 0, rows
 
 
 @pytest.mark.prove

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -13,9 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from proofs.fuzz.__main__ import batch, summary
+from proofs.fuzz import campaign, frames, oracles
+from proofs.fuzz.campaign import batch
 from proofs.fuzz.doors import Door, House, Seed
 from proofs.fuzz.run import outcome, outcomes
+
+import rarevote
 
 # A number, not seconds: a faster machine must not try what a slower one did not.
 EXECUTIONS = 80
@@ -99,9 +103,60 @@ def test_a_batch_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert line["read"] + line["refused"] == 200
     crashed = batch("no such door", 1, range(7, 200), tmp_path)
     assert (crashed["stop"], crashed["crashes"]) == (8, 1)
-    rows = {row["door"]: row for row in summary({**one, "commit": "c0ffee"} for one in (line, line, crashed))}
-    assert rows["costs"]["executions"] == 400
-    assert rows["no such door"]["crashes"] == 1
+    (costs,), (missing,) = campaign.rows("costs", [line, line]), campaign.rows("no such door", [crashed])
+    assert (costs["executions"], campaign.PROOF.findings(costs)) == (400, 0)
+    assert campaign.PROOF.findings(missing) == missing["crashes"] == 1
+
+
+VOTES = {"task": ["t1", "t1", "t2"], "worker": ["a", "b", "a"], "label": ["yes", "no", "no"]}
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        (".csv", "task;worker;label\nt1;a;yes\nt1;b;no\n\nt2;a;no\n"),
+        (".tsv", "label\ttask\tworker\r\nyes\tt1\ta\r\nno\tt1\tb\r\nno\tt2\ta\r\n"),
+        (".json", json.dumps([dict(zip(VOTES, row, strict=True)) for row in zip(*VOTES.values(), strict=True)])),
+    ],
+)
+def test_an_answer_that_is_not_what_the_file_says_is_a_finding(
+    ending: str, text: str, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"votes{ending}"
+    path.write_text(text, newline="")
+    door = house.door(ending[1:])
+    assert outcome(door, path, tmp_path) == "read"
+    other = rarevote.read((["t1", "t1", "t2"], ["a", "b", "a"], ["yes", "no", "yes"]))
+    monkeypatch.setattr(rarevote, "read", lambda _: other)
+    assert outcome(door, path, tmp_path) == "wrong"
+
+
+@pytest.mark.parametrize("kind", frames.KINDS)
+def test_every_kind_of_frame_is_compared_with_its_columns(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = frames.expected_votes(VOTES)
+    frame = frames.KINDS[kind](VOTES)
+    oracles.check_votes(rarevote.read(frame).annotations, expected, kind)
+    with pytest.raises(oracles.WrongAnswerError, match=kind):
+        oracles.check_votes(
+            rarevote.read(frame).annotations, frames.expected_votes({**VOTES, "label": ["no"] * 3}), kind
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task,worker,label\nt1,a,yes\nt1;x,b,no\n",  # a cell with another mark is beyond doubt
+        "task,worker,label\nt1,a,\n",  # a missing label
+        "task,worker,label\nt1,'a,b',yes\n",  # other quotes
+        "task,worker,label,weight\nt1,a,yes,2\n",  # a column that may mean something
+        "task,worker\nt1,a\n",
+    ],
+)
+def test_nothing_is_expected_of_a_table_that_can_be_read_in_several_ways(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(text)
+    expected = {("t1", "a", "yes"): 1, ("t1;x", "b", "no"): 1} if ";x" in text else None
+    assert oracles.plain_votes(path) == expected
 
 
 def test_the_tables_of_findings_and_properties_name_what_there_is(house: House) -> None:

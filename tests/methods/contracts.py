@@ -55,11 +55,22 @@ class Crowd:
         return Crowd([changed(entry) for entry in self.rows], of_gold(self.truth), of_gold(self.gold))
 
 
-def draw_crowd(seed: int, *, binary: bool = False, most_tasks: int = 24) -> Crowd:
-    """A small crowd of any kind: sparse or full, able or adverse, with rare classes, repeated votes, gold, or not."""
+class Size(NamedTuple):
+    """How many tasks, workers and classes a drawn crowd has: from, and to."""
+
+    tasks: tuple[int, int] = (1, 24)
+    workers: tuple[int, int] = (1, 8)
+    classes: tuple[int, int] = (2, 5)
+
+
+SMALL = Size()
+
+
+def draw_crowd(seed: int, *, binary: bool = False, size: Size = SMALL) -> Crowd:
+    """A crowd of any kind: sparse or full, able or adverse, with rare classes, repeated votes, gold, or not."""
     rng = np.random.default_rng(seed)
-    n_tasks, n_workers = int(rng.integers(1, most_tasks + 1)), int(rng.integers(1, 9))
-    names = "abcde"[: 2 if binary else int(rng.integers(2, 6))]
+    n_tasks, n_workers = (int(rng.integers(low, high + 1)) for low, high in (size.tasks, size.workers))
+    names = "abcdefgh"[: 2 if binary else int(rng.integers(size.classes[0], size.classes[1] + 1))]
     shares = rng.dirichlet(np.full(len(names), rng.choice([0.3, 1.0, 10.0])))
     right, wrong = rng.choice([[4.0, 1.0], [2.0, 2.0], [9.0, 1.0], [1.0, 3.0]]).tolist()
     ability = rng.beta(right, wrong, n_workers)
@@ -104,9 +115,11 @@ class Case:
         method = self.row.make()
         wanted = {"n_iter": N_ITER, **parameters}
         method.set_params(**{name: value for name, value in wanted.items() if name in method.get_params()})
-        if self.row.make().capabilities.ordered and classes is not None:
-            order = [classes.get(name, name) for name in method.get_params()["ordered"]]
-            method.set_params(ordered=list(dict.fromkeys(order)))
+        if self.row.make().capabilities.ordered:
+            order = method.get_params()["ordered"]
+            if not set(self.crowd.classes) <= set(order):
+                order = self.crowd.classes
+            method.set_params(ordered=list(dict.fromkeys((classes or {}).get(name, name) for name in order)))
         if self.row.name == "crowdfm":
             own = {new: old for old, new in (classes or {name: name for name in self.crowd.classes}).items()}
             method.set_params(option_vectors=np.array([_vector(own[name]) for name in sorted(own)]))

@@ -1,0 +1,77 @@
+"""Is the evidence of this commit? (``make release-check``)
+
+    python -m proofs.release
+
+Prints what is wrong, and ends with 1 if anything is:
+
+- the tree differs from its commit;
+- a row of any file in docs/evidence was measured on a tree that differed from its commit;
+- a row of the battery was measured with other code than that of today, is missing, or has findings;
+- a block of docs/robustness.md is not what the evidence says.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+
+from benchmarks import evidence
+
+from proofs.battery import PROOFS, proof
+from proofs.sources import digest
+
+Row = Mapping[str, str]
+_PAGE = "docs/robustness.md"
+
+
+def unstated(rows: Iterable[Row]) -> list[str]:
+    """The commits of rows that do not say what was measured."""
+    return sorted({row["commit"] for row in rows if row["commit"].endswith("-dirty") or row["commit"] == "unknown"})
+
+
+def states(name: str) -> dict[str, str]:
+    """Of each row of a proof: "same" if its code is that of today, "changed", or "not run"."""
+    one = proof(name)
+    measured: dict[str, set[str]] = {}
+    for row in evidence.read(name):
+        measured.setdefault(one.row_of(row), set()).add(row.get("code", ""))
+    known = dict.fromkeys(job.row for job in one.jobs(1.0))
+    return {
+        row: "not run" if row not in measured else "same" if measured[row] == {digest(one.sources(row))} else "changed"
+        for row in known
+    }
+
+
+def problems() -> list[str]:
+    """What keeps this commit from being released."""
+    found = []
+    if evidence.commit().endswith("-dirty"):
+        found.append("the tree differs from its commit")
+    for path in sorted(evidence.EVIDENCE.glob("*.csv")):
+        rows = evidence.read(path.stem)
+        if rows and "commit" in rows[0] and (commits := unstated(rows)):
+            found.append(f"{path.stem}.csv: measured on a tree that differed from its commit: {', '.join(commits)}")
+    for name in PROOFS:
+        for state in ("changed", "not run"):
+            if rows_of := [row for row, now in states(name).items() if now == state]:
+                found.append(f"{name}.csv: {_MEANING[state]}: {', '.join(rows_of)}")
+        if broken := [row for row in evidence.read(name) if proof(name).findings(row)]:
+            found.append(f"{name}.csv: findings in {len(broken)} rows")
+    return found
+
+
+_MEANING = {"changed": "the code changed since it was measured", "not run": "never measured"}
+
+
+def main() -> None:
+    found = problems()
+    cog = [sys.executable, "-m", "cogapp", "--check", _PAGE]
+    if subprocess.run(cog, cwd=evidence.REPOSITORY, capture_output=True).returncode:
+        found.append(f"{_PAGE} is not what the evidence says: make docs-blocks")
+    print("\n".join(found) or "The evidence is of this commit's code.")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
