@@ -65,8 +65,8 @@ Row = dict[str, Any]
 # learning the curve
 
 _FREEDOM = 4.0
-_SHIFTS, _LOG_SLOPES = np.linspace(-3.5, 3.5, 43), np.linspace(-3.0, 1.6, 31)
-_D, _LOG_B = (axis.ravel() for axis in np.meshgrid(_SHIFTS, _LOG_SLOPES, indexing="ij"))
+_AXES = np.linspace(-3.5, 3.5, 43), np.linspace(-3.0, 1.6, 31)
+SHIFTS, LOG_SLOPES = (axis.ravel() for axis in np.meshgrid(*_AXES, indexing="ij"))
 
 
 def likelihood(probability: Floats, is_true: NDArray[np.bool_]) -> Floats:
@@ -74,7 +74,9 @@ def likelihood(probability: Floats, is_true: NDArray[np.bool_]) -> Floats:
     used, group, size = np.unique(bin_of(probability), return_inverse=True, return_counts=True)
     logit, hits = logit_of(used), np.bincount(group.reshape(-1), is_true, minlength=size.size)
     share = expit(logit) @ size / size.sum()
-    rate = np.clip(rates(logit, size, expit(np.log(share / (1 - share)) + _D), np.exp(_LOG_B)), 1e-12, 1 - 1e-12)
+    rate = np.clip(
+        rates(logit, size, expit(np.log(share / (1 - share)) + SHIFTS), np.exp(LOG_SLOPES)), 1e-12, 1 - 1e-12
+    )
     logs = np.log(rate) @ hits + np.log1p(-rate) @ (size - hits)
     return np.asarray(np.exp(logs - logs.max()))
 
@@ -93,12 +95,12 @@ def learnt(likelihoods: Floats, groups: Sequence[str], *, slope: bool = True) ->
         return at[:2], np.array([[np.exp(at[2]), 0.0], [at[3], np.exp(at[4])]])
 
     # Without a slope, only the nodes next to b = 1 count, and only the shift says how probable they are.
-    nodes = np.ones(_D.size, dtype=bool) if slope else np.abs(_LOG_B) == np.abs(_LOG_B).min()
+    nodes = np.ones(SHIFTS.size, dtype=bool) if slope else np.abs(LOG_SLOPES) == np.abs(LOG_SLOPES).min()
     n_free = 2 if slope else 1
 
     def loss(at: Floats) -> float:
         mean, root = spread(at)
-        away = np.linalg.solve(root, np.stack([_D[nodes] - mean[0], _LOG_B[nodes] - mean[1]]))[:n_free]
+        away = np.linalg.solve(root, np.stack([SHIFTS[nodes] - mean[0], LOG_SLOPES[nodes] - mean[1]]))[:n_free]
         density = (1.0 + (away**2).sum(axis=0) / _FREEDOM) ** (-(_FREEDOM + n_free) / 2)
         density /= max(density.sum(), 1e-300)
         return -float(weight @ np.log(likelihoods[:, nodes] @ density + 1e-300))

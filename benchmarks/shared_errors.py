@@ -1,4 +1,4 @@
-"""How far real annotators share errors: the strength behind ``simulate --shared-errors real``.
+"""How real annotators err: the strengths behind ``simulate --shared-errors real --prevalence-effect real``.
 
     RAREVOTE_DATA=... python -m benchmarks.shared_errors
 
@@ -16,23 +16,31 @@ truth, and the strength comes out near 1.)
 
 Two checks stand beside it: ``recovered`` is what the same fit finds in votes that were made up with that strength for
 the same items and annotators (it says how far the fit itself is off), and ``independent`` what it finds where they
-were made up with none.
+were made up with none. ``rarest`` and ``others`` are the strengths on the items of the rarest class alone and on all
+others: they hardly differ.
+
+``share`` is that of the rarest class among the items, ``false_votes`` the share of votes for it among the votes on all
+other items. The prevalence effect E of `rarevote.simulate.prevalence` is the slope of least squares over all datasets,
+every source group with the same weight::
+
+    logit false_votes = a + E logit share
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr, logit, logsumexp
 from scipy.stats import norm
 
 from benchmarks import evidence, pages
 from benchmarks.datasets import slugs
-from benchmarks.expectations import opened
+from benchmarks.expectations import opened, rarest
 from rarevote.study.datasets import find_dataset
 
 STRENGTHS = np.round(np.arange(0.0, 0.96, 0.01), 2)
@@ -90,6 +98,10 @@ class Votes:
         """``Phi^-1(p)`` of every vote, and 1 where it is right, else -1."""
         return norm.ppf(self.chance()), np.where(self.right, 1, -1)
 
+    def on(self, some: NDArray[np.bool_]) -> Votes:
+        """Some of the votes."""
+        return Votes(self.task[some], self.worker[some], self.truth[some], self.label[some])
+
     def made_up(self, strength: float, seed: int) -> Votes:
         """Votes of the same annotators on the same items, with errors of this strength."""
         rng = np.random.default_rng(seed)
@@ -105,7 +117,8 @@ def fitted(slug: str) -> Row:
     task = np.repeat(np.arange(crowd.n_tasks), np.diff(crowd.task_ptr))
     known = truth[task] >= 0
     votes = Votes(task[known], crowd.worker[known].astype(np.int64), truth[task[known]], crowd.label[known])
-    strength = votes.strength()
+    strength, rare = votes.strength(), rarest(truth)
+    on_rare = votes.truth == rare
     return {
         "dataset": slug,
         "source_group": find_dataset(slug).source_group,
@@ -115,7 +128,25 @@ def fitted(slug: str) -> Row:
         "strength": strength,
         "recovered": votes.made_up(strength, 1).strength(),
         "independent": votes.made_up(0.0, 1).strength(),
+        "rarest": votes.on(on_rare).strength(),
+        "others": votes.on(~on_rare).strength(),
+        "share": round(float((truth[truth >= 0] == rare).mean()), 4),
+        "false_votes": round(float((votes.label[~on_rare] == rare).mean()), 4),
     }
+
+
+def prevalence_effect(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float, float, float]:
+    """The constant and the slope of the log odds of false votes on those of the class, and their standard errors."""
+    groups = [row["source_group"] for row in rows]
+    weight = np.array([1.0 / groups.count(group) for group in groups])
+    share, false_votes = (logit(np.array([float(row[name]) for row in rows])) for name in ("share", "false_votes"))
+    sides = np.stack([np.ones(len(rows)), share], axis=1)
+    inverse = np.linalg.inv(sides.T @ (weight[:, None] * sides))
+    found = inverse @ (sides.T @ (weight * false_votes))
+    variance = weight @ (false_votes - sides @ found) ** 2 / (weight.sum() - 2)
+    constant, slope = found.tolist()
+    of_constant, of_slope = np.sqrt(variance * np.diag(inverse)).tolist()
+    return constant, slope, of_constant, of_slope
 
 
 def table() -> str:
@@ -145,11 +176,15 @@ def main() -> None:
         print(*rows[-1].values(), sep=", ", flush=True)
     groups = dict.fromkeys(row["source_group"] for row in rows)
     medians = {}
-    for name in ("strength", "recovered", "independent"):
+    for name in ("strength", "recovered", "independent", "rarest", "others"):
         means = [np.mean([row[name] for row in rows if row["source_group"] == group]) for group in groups]
         medians[name] = round(float(np.median(means)), 3)
     rows.append(dict.fromkeys(rows[0], "") | {"dataset": "median of groups", **medians})
-    print(rows[-1])
+    constant, slope, *errors = (round(value, 3) for value in prevalence_effect(rows[:-1]))
+    empty = dict.fromkeys(rows[0], "")
+    rows.append(empty | {"dataset": "prevalence effect: constant, slope", "share": constant, "false_votes": slope})
+    rows.append(empty | {"dataset": "standard errors of both", "share": errors[0], "false_votes": errors[1]})
+    print(*rows[-3:], sep="\n")
     print(evidence.write("shared_errors", rows).relative_to(evidence.REPOSITORY))
 
 

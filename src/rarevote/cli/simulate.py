@@ -17,6 +17,7 @@ from rarevote.errors import ParameterError
 @verb(
     "rarevote simulate --out crowd",
     "rarevote simulate --out crowd --shared-errors real",
+    "rarevote simulate --out crowd --shared-errors real --prevalence-effect real --imbalance 30",
     "rarevote simulate --tasks 1000000 --workers 20000 --votes 5 --imbalance 30 --format parquet --out big --seed 1",
 )
 @file_option("--out", "-o", metavar="FOLDER", required=True, help="Folder for labels, truth and workers.")
@@ -37,6 +38,15 @@ from rarevote.errors import ParameterError
     default="0",
     show_default=True,
     help='How far errors fall on the same items: 0 (not at all) to below 1, or "real", as far as in real crowds.',
+    shell_complete=one_of("real"),
+)
+@click.option(
+    "--prevalence-effect",
+    metavar="E",
+    default="0",
+    show_default=True,
+    help="How far false votes for the rare class become fewer as it becomes rarer: 0 (not at all) to below 1, or "
+    '"real", as far as in real crowds.',
     shell_complete=one_of("real"),
 )
 @click.option("--seed", "random_state", type=int, help="The same seed gives the same crowd.")

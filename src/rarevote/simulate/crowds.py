@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rarevote.crowd.numerics import FloatArray, sigmoid
 from rarevote.errors import ParameterError
+from rarevote.simulate import prevalence
+from rarevote.simulate import shared_errors as sharing
 from rarevote.simulate.blocks import (
     BLOCK_TASKS,
     CrowdPlan,
@@ -31,7 +33,7 @@ from rarevote.simulate.blocks import (
     require_whole,
     rounded_counts,
 )
-from rarevote.simulate.shared_errors import Strength, shared_answers, strength_of, thresholds
+from rarevote.simulate.strength import Strength, strength_of
 
 WORKER_TYPES = ("good", "majority", "minority", "bad")
 
@@ -119,6 +121,7 @@ def simulate_crowd(
     hard_share: float = 0.3,
     hard_penalty: float = 0.15,
     shared_errors: Strength = 0.0,
+    prevalence_effect: Strength = 0.0,
     exact_counts: bool = False,
     random_state: int | None = None,
 ) -> SimulatedCrowd:
@@ -131,7 +134,8 @@ def simulate_crowd(
         P(correct | Y_i = k, H_i = h) = clip(accuracies[t][k] - h * hard_penalty, 0.01, 0.99)
 
     and otherwise gives one of the other classes, all equally likely. With ``shared_errors`` many annotators get the
-    same items wrong, as in real crowds, while each is as accurate as before.
+    same items wrong, as in real crowds, while each is as accurate as before. With ``prevalence_effect`` annotators
+    give the name of a rare class less often to other items the rarer it is, as in real crowds.
 
     Class sizes fall geometrically, ``P(Y = k) ~ imbalance ** (-k / (n_classes - 1))``: class 0 is the most
     frequent and the **last** class the rarest.
@@ -156,6 +160,9 @@ def simulate_crowd(
             below 1: the correlation of what decides two votes on one item (see `rarevote.simulate.shared_errors`).
             ``"real"`` is the strength that was fitted to 31 real crowds. All else of the crowd but the answers is the
             same whatever the strength.
+        prevalence_effect: ``E``, from 0 (accuracies do not depend on the imbalance) to below 1: the odds of an error on
+            a task of the most frequent class are multiplied by ``imbalance ** -E`` (see
+            `rarevote.simulate.prevalence`). ``"real"`` is what was fitted to 31 real crowds.
         exact_counts: give every class its expected number of tasks, rounded, in random order, instead of
             drawing each task's class on its own.
         random_state: seed, not negative; the same one gives the same crowd. Without it every crowd is new.
@@ -191,6 +198,7 @@ def simulate_chunks(
     hard_share: float = 0.3,
     hard_penalty: float = 0.15,
     shared_errors: Strength = 0.0,
+    prevalence_effect: Strength = 0.0,
     exact_counts: bool = False,
     random_state: int | None = None,
     chunk_tasks: int = 500_000,
@@ -219,7 +227,8 @@ def simulate_chunks(
     by_type = _accuracy_by_type(accuracies, n_classes)
     require(0 <= hard_share <= 1, f"hard_share must lie between 0 and 1, not {hard_share}")
     require(0 <= hard_penalty <= 1, f"hard_penalty must lie between 0 and 1, not {hard_penalty}")
-    strength = strength_of(shared_errors)
+    strength = strength_of("shared_errors", shared_errors, sharing.REAL)
+    effect = strength_of("prevalence_effect", prevalence_effect, prevalence.REAL)
     require_whole("chunk_tasks", chunk_tasks)
 
     types = np.repeat(np.arange(len(WORKER_TYPES)), rounded_counts(shares, n_workers))
@@ -227,8 +236,10 @@ def simulate_chunks(
     type_names = np.array(WORKER_TYPES)[type_of]
     easy_or_hard = by_type[..., None] - hard_penalty * np.array([0.0, 1.0])
     chances = np.clip(easy_or_hard, MIN_PROBABILITY, MAX_PROBABILITY)  # by type, class and whether the task is hard
+    if effect:
+        chances[:, 0] = prevalence.with_prevalence_effect(chances[:, 0], imbalance, effect)
     accuracy = chances[type_of, :, 0]
-    limits = thresholds(chances) if strength else None
+    limits = sharing.thresholds(chances) if strength else None
 
     def label(block: TaskBlock) -> SimulatedCrowd:
         hard = block.stream.random(len(block.truth)) < hard_share
@@ -237,7 +248,7 @@ def simulate_chunks(
             labels, shared = block.answers(chances[of_vote], n_classes), None
         else:
             stream = plan.stream(Stream.SHARED_ERRORS, block.number)
-            labels, shared = shared_answers(block, limits[of_vote], n_classes, strength, stream)
+            labels, shared = sharing.shared_answers(block, limits[of_vote], n_classes, strength, stream)
         return SimulatedCrowd(
             *(block.task, block.worker, labels, block.truth, accuracy),
             worker_type=type_names,

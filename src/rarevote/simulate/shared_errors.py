@@ -20,31 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray
-from rarevote.errors import ParameterError
 from rarevote.simulate.blocks import TaskBlock
 
 #: The strength of real crowds, fitted to 31 of them by ``benchmarks/shared_errors.py``.
 REAL = 0.35
-#: A strength, or the word for that of real crowds.
-Strength = float | str
-
-
-def strength_of(given: Strength) -> float:
-    """The strength as a number from 0 to below 1.
-
-    >>> strength_of(0.2), strength_of("0.2"), strength_of("real") == REAL
-    (0.2, 0.2, True)
-    """
-    refused = ParameterError(f'shared_errors must be "real" or a number from 0 to below 1, not {given!r}')
-    if given == "real":
-        return REAL
-    try:
-        strength = float(given)
-    except (TypeError, ValueError):
-        raise refused from None
-    if isinstance(given, bool) or not 0 <= strength < 1:
-        raise refused
-    return strength
 
 
 def thresholds(chance: FloatArray) -> FloatArray:
