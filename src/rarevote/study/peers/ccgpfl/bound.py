@@ -70,11 +70,24 @@ def _covariance(x: Array, z: Array, log_scale: Array) -> Array:
     return jnp.exp(-0.5 * jnp.maximum(squares, 0.0) * jnp.exp(-2.0 * log_scale)[:, None, None])
 
 
+def _inverse_factors(covariance: Array) -> Array:
+    """The inverses of the Cholesky factors of covariances, (Q, M, M).
+
+    One process after the other: on two cores, two batched calls of LAPACK can take both threads of JAX and then wait
+    for each other for ever (jaxlib 0.10.2).
+    """
+    unit = jnp.eye(covariance.shape[1])
+
+    def inverse_factor(one: Array) -> Array:
+        return jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(one + JITTER * unit), unit, lower=True)
+
+    return jax.lax.map(inverse_factor, covariance)
+
+
 def processes(parameters: GPParameters, x: Array) -> tuple[Array, Array]:
     """Means and variances of all ``g_q(x)``, (N, Q) each."""
     z, scale = parameters.inputs, parameters.log_scale
-    lower = jnp.linalg.cholesky(_covariance(z, z, scale) + JITTER * jnp.eye(len(z)))
-    weights = jax.scipy.linalg.solve_triangular(lower, _covariance(z, x, scale), lower=True)  # (Q, M, N)
+    weights = _inverse_factors(_covariance(z, z, scale)) @ _covariance(z, x, scale)  # (Q, M, N)
     mean = parameters.constant[:, None] + jnp.einsum("qmn,qm->qn", weights, parameters.mean)
     spread = jnp.einsum("qmk,qmn->qkn", parameters.factor, weights)
     variance = 1.0 - (weights**2).sum(1) + (spread**2).sum(1)
