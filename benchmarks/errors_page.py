@@ -112,111 +112,110 @@ EXAMPLES: tuple[Example, ...] = (
     Example("InputError", "aggregate nothing.csv", "There is no file of that name here.",
             "Check the name and the folder that you are in; a name with spaces needs quotes."),
     Example("InputError", "aggregate empty.csv", "The export or copy failed, or was stopped.", "Export it again."),
-    Example("InputError", "aggregate picture.csv", "The content says what a file is, whatever it is called.",
-            "Give the table that belongs to the pictures."),
+    Example("InputError", "aggregate picture.csv", "The content of the file decides, not its name.",
+            "Use the table that belongs to the pictures."),
     Example("InputError", "aggregate labels.csv", "A result has one label and the probabilities of the classes for "
-            "each item; read as votes, every class would be an annotator. It is known by its columns, whatever it is "
-            "called.",
+            "each item; read as votes, every class would be an annotator. It is recognised by its columns.",
             "Pass the votes that it was made from."),
     Example("InputError", "aggregate cut.json", "The file was cut off while it was written or copied.",
-            "Copy it again; compare its size with the original's."),
-    Example("InputError", "aggregate cut.csv.gz", "A packed file is damaged or not whole.", "Copy it again.",
+            "Copy it again, and compare its size with that of the original."),
+    Example("InputError", "aggregate cut.csv.gz", "A compressed file is damaged or incomplete.", "Copy it again.",
             cut=r"(?<=cut off: ).*(?=\))"),
-    Example("InputError", "audit status deep.json", "The JSON is nested deeper than anything of ours is.",
-            "Look at what wrote it: this is no plan."),
+    Example("InputError", "audit status deep.json", "The JSON is nested more deeply than any plan.",
+            "Check which program wrote it: this is not a plan."),
     Example("InputError", "aggregate damaged.xlsx", "A spreadsheet is damaged or is something else.",
             "Open it in a spreadsheet program and save it again, or save it as `.csv`.", cut=r"(?<=\().*(?=\))"),
     Example("InputError", "aggregate damaged.arrow", "An Arrow or Feather file is damaged; it is checked before it is "
             "read.", "Write it again.", cut=r"(?<=\().*(?=\))"),
-    Example("InputError", "aggregate ragged.csv", "A cell holds the delimiter and has no quotes around it.",
+    Example("InputError", "aggregate ragged.csv", "A cell contains the delimiter and has no quotes around it.",
             "Put the cell in quotes, or export with another delimiter."),
-    Example("InputError", "aggregate votes.csv more.json", "Files of one call are read together, as one table.",
+    Example("InputError", "aggregate votes.csv more.json", "All files of a command are read as one table.",
             "Name files of one kind, or convert the others first."),
     Example("InputError", "aggregate votes.csv votes.csv --keep error",
-            "Somebody answered an item twice, or a file was given twice.",
-            "Say which counts with `--keep`, or leave the second file out."),
-    Example("InputError", "convert votes.csv", "The file is a plain table, or the export of a platform that is not "
-            "known.", "`rarevote aggregate` reads tables as they are; `--from` names a platform."),
+            "A person answered an item twice, or a file was given twice.",
+            "Choose which answer counts with `--keep`, or leave out the second file."),
+    Example("InputError", "convert votes.csv", "The file is a plain table, or the export of an unknown platform.",
+            "`rarevote aggregate` reads plain tables; `--from` names a platform."),
     Example("InputError", "aggregate votes.csv -m majority-vote --truth other-truth.csv",
             "The truth is about other items, or writes their ids differently.", "Compare the ids of the two files."),
     Example("InputError", "explain votes.csv -m majority-vote --task t99", "No item has this id.",
             "Copy the id from the result."),
     Example("InputError", "aggregate votes.csv --out result.txt",
-            "The ending of the name says the format, and this one says none.", "Use one of the endings named."),
-    Example("InputError", "aggregate votes.csv --out nowhere/result.csv", "Folders are not made for you: a slip of the "
-            "pen would make one.", "Make the folder, or correct the name."),
-    Example("InputError", "predict some.model votes.csv", "The model is damaged, or no model at all.",
+            "The ending of the name sets the format, and this ending is unknown.", "Use one of the endings listed."),
+    Example("InputError", "aggregate votes.csv --out nowhere/result.csv", "Folders are not created: a typing "
+            "error would create one.", "Create the folder, or correct the name."),
+    Example("InputError", "predict some.model votes.csv", "The file is damaged, or is not a model.",
             "Write it again with `--model-out`.", cut=r"(?<=\().*(?=\))"),
     Example("InputError", "audit status plan.json", "The plan was changed or is something else.",
-            "Restore it from a copy: an audit rests on its plan being what it was."),
-    Example("InputError", "aggregate -", "Standard input, packed files and spreadsheets are copied there to be read.",
+            "Restore it from a copy: an audit needs its original plan."),
+    Example("InputError", "aggregate -", "Standard input, compressed files and spreadsheets are copied to the temporary folder.",
             "Free some space, or set `TMPDIR` to a folder with more.",
             within=_raising("shutil.copyfileobj", OSError(28, "No space left on device"))),
     # columns, missing values, weights
     Example("ColumnsError", "aggregate strange.csv",
-            "No column is called what a task, a worker and a label are usually called.",
-            "Say which is which with `--columns`; a table with a column per annotator is `--wide`."),
-    Example("ColumnsError", "aggregate two.csv", "Several columns might be the label.", "Say which with `--columns`."),
-    Example("ColumnsError", "aggregate votes.csv --show text", "The column to carry along is not in the file.",
-            "Check its name; upper and lower case count."),
-    Example("MissingValuesError", "aggregate hole.csv", "A row names no task, no worker or no label.",
-            "Fill it in, or drop such rows with `--missing drop`: they are counted and told."),
+            "No column has a usual name for a task, a worker or a label.",
+            "Name them with `--columns`; use `--wide` for a table with one column per annotator."),
+    Example("ColumnsError", "aggregate two.csv", "Several columns could be the label.", "Choose one with `--columns`."),
+    Example("ColumnsError", "aggregate votes.csv --show text", "The column to copy is not in the file.",
+            "Check its name, including upper and lower case."),
+    Example("MissingValuesError", "aggregate hole.csv", "A row has no task, no worker or no label.",
+            "Fill it in, or leave such rows out with `--missing drop`; a note gives their number."),
     Example("WeightsError", "aggregate votes.csv -m crowdfm --set weights=some.safetensors",
-            "The weights file is damaged, of another network, or not there.", "Get it again, from where it came."),
+            "The weights file is damaged, belongs to another network, or is missing.", "Download it again."),
     # parameters
-    Example("ParameterError", "aggregate votes.csv -m majority", "No method is called so.",
+    Example("ParameterError", "aggregate votes.csv -m majority", "No method has this name.",
             "`rarevote methods` lists them."),
     Example("ParameterError", "aggregate votes.csv --set iterations=5", "The method has no such parameter.",
-            "Use one of those named."),
-    Example("ParameterError", "aggregate votes.csv --rare crack", "No class is called so.",
+            "Use one of those listed."),
+    Example("ParameterError", "aggregate votes.csv --rare crack", "No class has this name.",
             "Use a class of the data, or add one with `--class`."),
     Example("ParameterError", "aggregate votes.csv --min-recall defect=90", "A recall is a share.", "Write 0.9."),
     Example("ParameterError", "aggregate votes.csv --decide balanced --min-recall defect=0.9",
-            "Two ways to decide were asked for.", "Choose one."),
+            "Two decision rules were given.", "Choose one."),
     Example("ParameterError", "aggregate votes.csv -m majority-vote --gold truth.csv",
             "The method cannot learn from gold, and would ignore it.", "Choose one that can, or leave it out.",
             cut=r"(?<=cc-rasch, ).*"),
-    Example("ParameterError", "aggregate votes.csv --out votes.csv", "The result would replace the votes. No output of "
-            "any verb replaces a file that it reads, by whatever name, and no option allows it; in Python this is an "
-            "`InputError`.", "Name another file."),
+    Example("ParameterError", "aggregate votes.csv --out votes.csv", "The result would replace the votes. No output "
+            "replaces a file that the command reads, under any name, and no option allows it; in Python this is an "
+            "`InputError`.", "Use another file name."),
     # others
-    Example("NotFittedError", lambda: rarevote.CCRasch().labels_, "A result was asked for before there was one.",
+    Example("NotFittedError", lambda: rarevote.CCRasch().labels_, "The result does not exist yet.",
             "Call `fit` first.", shown="rarevote.CCRasch().labels_"),
-    Example("MissingExtraError", "aggregate votes.csv --out result.xlsx", "Spreadsheets need a library that a plain "
-            "installation leaves out.", "Install the extra that is named, or write another format.",
+    Example("MissingExtraError", "aggregate votes.csv --out result.xlsx", "Spreadsheets need a library that the basic "
+            "installation does not have.", "Install the extra that the message names, or use another format.",
             within=without("openpyxl")),
-    Example("MissingExtraError", "aggregate votes.csv --out result.arrow", "So do Arrow files.", "The same.",
+    Example("MissingExtraError", "aggregate votes.csv --out result.arrow", "So do Arrow files.", "Install the extra.",
             within=without("pyarrow")),
-    Example("MissingExtraError", "aggregate votes.csv --engine dask --out results", "So does the cluster.", "The same.",
+    Example("MissingExtraError", "aggregate votes.csv --engine dask --out results", "So does the cluster.", "Install the extra.",
             within=without("distributed")),
-    Example("MissingExtraError", "audit review plan.json --no-browser", "So does the workbench.", "The same.",
+    Example("MissingExtraError", "audit review plan.json --no-browser", "So does the workbench.", "Install the extra.",
             within=without("uvicorn")),
-    Example("MissingExtraError", "study theory --out study", "So do the experiments of the paper.", "The same.",
+    Example("MissingExtraError", "study theory --out study", "So do the experiments of the paper.", "Install the extra.",
             within=without("joblib")),
     Example("NotEnoughMemoryError", "aggregate many.csv -m dawid-skene -q",
-            "The method keeps a table of all classes by all classes for every worker, and this machine has no "
-            "room for it; nothing was begun.",
-            "Merge classes that hardly differ, take a method that keeps less, or a larger machine.",
+            "The method keeps a table of all classes by all classes for every worker, and this machine has "
+            "too little memory for it; nothing was started.",
+            "Merge classes that hardly differ, or use a method that needs less memory, or a larger machine.",
             within=lambda: mock.patch("rarevote.methods.memory.available_memory", return_value=1 << 28)),
     Example("RarevoteError", "aggregate votes.csv --engine dask --scheduler nonsense://x --out results",
-            "No scheduler answers at this address, or none of ours can be spoken to.",
+            "No scheduler answers at this address, or it refuses the connection.",
             "Check the address, the network and the certificates.", cut=r"(?<=\().*(?=\))"),
     # warnings
-    Example("RarevoteWarning", "aggregate votes.csv -m cc-rasch -q", "The crowd cannot tell what was asked of it; the "
-            "result is written all the same. `--strict` makes this exit code 3.", "Read what it says about the classes "
-            "concerned before using them; more annotators per item help."),
+    Example("RarevoteWarning", "aggregate votes.csv -m cc-rasch -q", "The crowd cannot answer the question; the "
+            "result is still written. With `--strict` the exit code is 3.", "Read what the message says about the "
+            "classes before you use them; more annotators per item help."),
     Example("ConvergenceWarning", "aggregate votes.csv -m cc-rasch --set n_iter=2 -q",
-            "The iterations ended before the fit settled. `--strict` makes this exit code 3.",
+            "The iterations ended before the fit converged. With `--strict` the exit code is 3.",
             "Allow more iterations with `--set n_iter=...`."),
     # what is not an error of ours
-    Example("", "aggregate votes.csv --ouput result.csv", "An option or a verb is misspelt.", "`--help` lists them.",
+    Example("", "aggregate votes.csv --ouput result.csv", "An option or a command is misspelt.", "`--help` lists them.",
             cut=r"(?<=No such option).*"),
-    Example("", "aggregate votes.csv", "Ctrl-C was pressed, or a scheduler did. Nothing was written.", "Run it again.",
+    Example("", "aggregate votes.csv", "Ctrl-C was pressed, or a scheduler stopped the command. Nothing was written.", "Run it again.",
             within=_raising("rarevote.api.read", KeyboardInterrupt())),
     Example("", "aggregate votes.csv", "The machine or a limit (`ulimit -v`) has less memory than the data need.",
             "Use a larger machine, or `--engine dask`.", within=_raising("rarevote.api.read", MemoryError()),
             cut=r"(?<=; ).*(?= are left)"),
-    Example("", "aggregate votes.csv", "A bug: everything that can be wrong with your data has a message of its own.",
+    Example("", "aggregate votes.csv", "A bug in rarevote: errors in your data have their own messages.",
             "Please report it, with what `RAREVOTE_DEBUG=1` shows.",
             within=_raising("rarevote.api.read", ZeroDivisionError("division by zero"))),
 )  # fmt: skip
@@ -252,12 +251,12 @@ def provoked(example: Example, folder: Path) -> tuple[str, int, str]:
     kinds: list[type] = []
     complain, warn = show.complain, show.warn
 
-    def note(tell: Callable[[object], None]) -> Callable[[object], None]:
-        def told(message: object) -> None:
+    def note(report: Callable[[object], None]) -> Callable[[object], None]:
+        def noted(message: object) -> None:
             kinds.append(type(message))
-            tell(message)
+            report(message)
 
-        return told
+        return noted
 
     with (
         mock.patch.multiple(rarevote.cli, complain=note(complain), warn=note(warn)),
@@ -285,9 +284,9 @@ def examples_of(kind: str) -> str:
     if kind:
         known = classes()[kind]
         also = [base.__name__ for base in known.__bases__ if getattr(builtins, base.__name__, None) is base]
-        bases = " or ".join(f"`{name}`" for name in also if name != "Exception")
+        bases = " and a ".join(f"`{name}`" for name in also if name != "Exception")
         doc = (known.__doc__ or "").split("\n")[0].partition("; also")[0].rstrip(".").replace("``", "`")
-        parts.append(f"`{kind}`: {doc}." + (f" Whoever catches {bases} catches it, too." if bases else ""))
+        parts.append(f"`{kind}`: {doc}." + (f" It is also a {bases}." if bases else ""))
     with folder_of_examples() as folder:
         for example in own:
             found, code, said = provoked(example, folder)

@@ -69,7 +69,7 @@ class MissingValuesError(InputError):
 
 
 class WeightsError(InputError):
-    """A weights file is absent, damaged, of another shape, or names something that is no tensor."""
+    """A weights file is absent, damaged, of another shape, or contains something that is not a tensor."""
 
 
 class ParameterError(RarevoteError, ValueError):
