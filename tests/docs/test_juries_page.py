@@ -11,7 +11,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def test_the_figures_of_the_page_are_those_of_the_evidence() -> None:
     rows = [row for row in read("juries") if row["gold"] == "150"]
-    page = (DOCS / "howto" / "language-models-as-judges.md").read_text(encoding="utf-8")
+    page = " ".join((DOCS / "howto" / "language-models-as-judges.md").read_text(encoding="utf-8").split())
     found = {row["jury"]: row for row in rows}
     independent, shared = found["5 independent"], found["3 of 5 share errors"]
     assert f"of 100 juries of five independent judges {independent['juries_with_a_cluster']} had any group" in page
