@@ -247,7 +247,7 @@ def plan_table(found: dict[str, str]) -> str:
         "tasks",
         "workers (K = 2)",
         "nodes",
-        "memory a node",
+        "memory per node",
         "sums that a dask worker sends",
         "over the network in all",
         "votes",

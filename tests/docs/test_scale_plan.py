@@ -48,7 +48,7 @@ def test_the_page_states_the_bytes_of_the_code() -> None:
         scale_plan.data_bytes(crowd, posteriors) / 100e6
         for posteriors in (scale_plan.POSTERIORS_ON_ONE_MACHINE, scale_plan.POSTERIORS)
     )
-    assert f"{here:.0f} bytes an annotation ({on_a_cluster:.0f}" in PAGE.read_text(encoding="utf-8")
+    assert f"{here:.0f} bytes per annotation ({on_a_cluster:.0f}" in PAGE.read_text(encoding="utf-8")
 
 
 def test_a_round_by_hand() -> None:
