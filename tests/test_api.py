@@ -90,7 +90,7 @@ def test_votes_in_memory(data: Any) -> None:
 def test_rows_that_are_no_votes_are_refused() -> None:
     with pytest.raises(InputError, match=r"row 1: a list holds \(task, worker, label\) or dicts"):
         rarevote.read([("a", "ann", "x"), ("a", "bob")])
-    with pytest.raises(ParameterError, match="wide is for files"):
+    with pytest.raises(ParameterError, match="wide needs files"):
         rarevote.read([("a", "ann", "x")], wide=True)
 
 
@@ -112,7 +112,7 @@ def test_rows_that_are_no_votes_are_refused() -> None:
         (["--class", "c2", "--keep", "last"], {"classes": ["c2"], "keep": "last"}, {}),
     ],
 )
-@pytest.mark.filterwarnings("ignore:nobody voted for")
+@pytest.mark.filterwarnings("ignore:no vote is for")
 def test_aggregate_and_its_twin(
     files: Path, tmp_path: Path, arguments: list[str], fitting: dict[str, Any], deciding: dict[str, Any]
 ) -> None:

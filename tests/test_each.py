@@ -168,13 +168,13 @@ def test_what_is_about_one_problem_is_refused(made: Made) -> None:
         rv.compare(made.export, ["majority-vote"], multilabel=True)
     crowd = rv.read(made.export, multilabel=True)
     for refused in (rv.DawidSkene().fit, rv.agreement):
-        with pytest.raises(ParameterError, match="each a problem of its own"):
+        with pytest.raises(ParameterError, match="each a separate problem"):
             refused(crowd)
     with pytest.raises(ParameterError, match="is one problem"):
         rv.fit_each(made.alone["dent"])
     with pytest.raises(ParameterError, match="checkpoint is about one problem"):
         rv.fit_each(made.export, multilabel=True, checkpoint="x")
-    with pytest.raises(ParameterError, match="no such choice; there is crack, dent"):
+    with pytest.raises(ParameterError, match="no such choice; the choices are crack, dent"):
         rv.read(made.export, multilabel=True, choice="scratch")
     with pytest.raises(ParameterError, match="several choices"):
         rv.read(made.alone["dent"], choice="dent")
@@ -397,7 +397,7 @@ def test_truth_and_gold_as_a_sheet(made: Made, each: rv.ResultEach, tmp_path: Pa
     gold = rv.fit_each(made.export, multilabel=True, gold=sheet)
     assert [one.gold for one in gold.values()] == [{"i00": "yes"}, {"i01": "no"}, {}]
     sheet.write_text("task,crack\ni00,perhaps\n", encoding="utf-8")
-    with pytest.raises(InputError, match="column 'crack' says 'perhaps': it must say yes or no"):
+    with pytest.raises(InputError, match="column 'crack' has 'perhaps': values must be yes or no"):
         each.score(sheet)
     sheet.write_text("task,scratch\ni00,yes\n", encoding="utf-8")
     with pytest.raises(InputError, match="label"):
@@ -441,7 +441,7 @@ def test_new_items_of_one_label(made: Made, each: rv.ResultEach, tmp_path: Path)
     ours = each["dent"].labels[:N_ITEMS].tolist()
     assert np.mean([a == b for a, b in zip(voted, ours, strict=True)]) > 0.9
     done = rarevote("predict", model, made.export, "--multilabel", "--out", out, code=2)
-    assert "3 labels (crack, dent, rust: light), each a problem of its own: name one: --choice crack" in done.stderr
+    assert "3 labels (crack, dent, rust: light), each a separate problem: name one: --choice crack" in done.stderr
 
 
 @pytest.mark.usefixtures("short_chains")

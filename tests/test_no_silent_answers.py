@@ -72,7 +72,9 @@ def test_folders_say_what_no_column_does_and_that_is_said(tmp_path: Path, ending
     for label in ("no", "not%20sure"):
         rows = {"task": ["a", "b"], "worker": [f"x{label}", "y"]}
         written(tmp_path / "votes" / f"label={label}" / f"part.{ending}", rows)
-    with pytest.warns(RarevoteWarning, match=r"no column 'label'; the label is what the folder says \(label=\.\.\.\)"):
+    with pytest.warns(
+        RarevoteWarning, match=r"no column 'label'; the label comes from the folder name \(label=\.\.\.\)"
+    ):
         crowd = read_label_files(tmp_path / "votes").annotations
     assert crowd.classes.tolist() == ["no", "not sure"]
     assert crowd.n_annotations == 4
@@ -106,7 +108,7 @@ def test_dask_reads_parts_as_one_machine_does(tmp_path: Path, ending: str) -> No
     (part,) = find_parts(path).readers
     assert part.compute(scheduler="synchronous").frame["label"].tolist() == VOTES["label"]
     path = written(tmp_path / "label=v2" / f"short.{ending}", {"task": ["a"], "worker": ["x"]})
-    with pytest.warns(RarevoteWarning, match="the label is what the folder says"):
+    with pytest.warns(RarevoteWarning, match="the label comes from the folder name"):
         (part,) = find_parts(path).readers
     assert part.compute(scheduler="synchronous").frame["label"].tolist() == ["v2"]
 
@@ -165,7 +167,7 @@ def test_classes_and_abstentions_by_text_in_every_format(tmp_path: Path, ending:
 
 def test_a_class_or_an_abstention_that_matches_nothing_is_a_warning(tmp_path: Path) -> None:
     reading = Reading([str(written(tmp_path / "votes.csv", VOTES))], classes=["no", "maybe"])
-    with pytest.warns(RarevoteWarning, match=r"nobody voted for 'maybe' \(classes\): votes are for no, yes"):
+    with pytest.warns(RarevoteWarning, match=r"no vote is for 'maybe' \(classes\): the classes with votes are no, yes"):
         assert reading.read().annotations.n_classes == 3
     votes = (VOTES["task"], VOTES["worker"], VOTES["label"])
     with pytest.warns(RarevoteWarning, match=r"no answer is 'Skip' \(abstain\): the answers are no, yes"):

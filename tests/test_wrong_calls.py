@@ -56,7 +56,7 @@ WRONG: list[tuple[str, Callable[[Any, Any], Any], type[RarevoteError], str]] = [
     ("a pivoted frame with an index", lambda f, r: fit(WIDE), InputError, r"reset_index\(\).*wide=True"),
     ("a pivoted mapping", lambda f, r: fit({"task": ["a"], "ann": ["x"], "bob": ["y"]}), InputError, "wide=True"),
     ("columns of other names", lambda f, r: fit(FRAME.rename(columns={"label": "v"})), InputError, "columns={"),
-    ("a role that is none", lambda f, r: fit(FRAME, columns={"who": "worker"}), ParameterError, "knows task, worker"),
+    ("a role that is none", lambda f, r: fit(FRAME, columns={"who": "worker"}), ParameterError, "accepts task, worker"),
     ("a column that is none", lambda f, r: fit(FRAME, columns={"label": "v"}), InputError, "it has 'task', 'worker'"),
     ("a missing label", lambda f, r: fit([("a", "b", None)]), InputError, 'missing="drop"'),
     ("a misspelled argument", lambda f, r: fit(FRAME, metod="cc-rasch"), ParameterError, "did you mean 'method'"),

@@ -311,7 +311,7 @@ def test_labels_and_plan_move_together(folder: Path, truth: dict[str, str], tmp_
     (folder / "labels.csv").rename(folder / "data" / "labels.csv")
     words = ["--find", "defect=0.9", "--flag-cost", "3", "--review-out", "round-1.csv", "--plan"]
     said = rarevote("audit", "start", "data", *words, "data/audit.json", folder=folder, code=2)
-    assert "lies in the input folder data" in said.stderr
+    assert "is in the input folder data" in said.stderr
     rarevote("audit", "start", "data/labels.csv", *words, "audits/audit.json", folder=folder)
     answers = folder / answer(folder, 1, truth)
     moved = tmp_path / "moved"

@@ -169,7 +169,7 @@ def test_an_export_is_recognised(tmp_path: Path) -> None:
 
 def test_options_of_exports_need_one(labels: Path, tmp_path: Path) -> None:
     done = rarevote("aggregate", labels, "--question", "x", "-o", tmp_path / "r.csv", code=2)
-    assert "--question is for a platform's export" in done.stderr
+    assert "--question needs a platform's export" in done.stderr
 
 
 # -- what comes out ---------------------------------------------------------------------------------------------------

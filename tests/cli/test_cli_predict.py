@@ -79,7 +79,7 @@ def test_text_and_numbers_mean_the_same_names(tmp_path: Path) -> None:
 def test_mistakes_write_nothing(crowd: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
     done = rarevote("predict", crowd / "new.csv", crowd / "model", "-o", out, code=1)
-    assert "is no model of rarevote; aggregate --model-out and model.save(path) write them" in done.stderr
+    assert "not a rarevote model; aggregate --model-out and model.save(path) write models" in done.stderr
     done = rarevote("predict", crowd / "absent", crowd / "new.csv", "-o", out, code=1)
     assert "absent: cannot be read (No such file or directory)" in done.stderr
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "-o", tmp_path / "r.doc", code=1)

@@ -195,7 +195,7 @@ def test_no_output_over_an_input(
         (folder / "c" / "datasets" / "cifar10h").mkdir(parents=True)
         place = folder / "c" / "datasets" / "cifar10h" / "votes.csv"
         (folder / "votes.csv").rename(place)
-        assert "lies in this folder" in refused(verb, (given, str(place)), ("cache", "c"), folder)
+        assert "is in this folder" in refused(verb, (given, str(place)), ("cache", "c"), folder)
         return
     source, target = way(folder)
     assert "is the input" in refused(verb, (given, source), (written, target), folder)
@@ -230,7 +230,7 @@ def test_an_output_folder_has_no_input_in_it(options: list[str], folder: Path) -
     (folder / "data").mkdir()
     (folder / "votes.csv").rename(folder / "data" / "votes.csv")  # which `--checkpoint .` on dask would remove
     done = rarevote("aggregate", "data/votes.csv", *options, folder=folder, code=2)
-    assert "the input data/votes.csv lies in this folder" in done.stderr
+    assert "the input data/votes.csv is in this folder" in done.stderr
     assert (folder / "data" / "votes.csv").read_bytes() == TEXT
 
 

@@ -55,7 +55,7 @@ def test_every_altered_byte_is_noticed_or_without_effect(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ({"a.npy": b"no array at all"}, "is no array|damaged"),
+        ({"a.npy": b"no array at all"}, "is not an array|damaged"),
         ({".npy": npy(np.zeros(2))}, "without a name"),
         ({"a.npy": npy(np.zeros(2))[:-4]}, "damaged"),
         ({"a.npy": npy(np.zeros(2)).replace(b"(2,)", b"(9,)")}, "damaged"),

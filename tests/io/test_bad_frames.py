@@ -112,7 +112,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
     "stream names twice": (
         lambda: pa.Table.from_arrays([pa.array(TASKS)] * 4, names=[*NAMES, "label"]).to_reader(),
         InputError,
-        "see whether its columns are right",
+        "check its columns",
     ),
     "names of two levels": (
         lambda: pd.DataFrame([["a", "x", "no"]], columns=pd.MultiIndex.from_product([["v"], NAMES])),
@@ -159,7 +159,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
         InputError,
         "Put the columns into one frame",
     ),
-    # values that are no names
+    # values that are not names
     "lists in a list": (lambda: (TASKS, WORKERS, [["no"], ["yes"], ["no"]]), InputError, TEXT),
     "arrays in a list": (lambda: (TASKS, WORKERS, [np.array([1, 2])] * 3), InputError, TEXT),
     "lists in pandas": (labelled(pd.DataFrame, [["no"], ["yes"], ["no"]]), InputError, TEXT),
@@ -211,7 +211,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
     "a damaged dictionary": (
         lambda: pa.table({**COLUMNS, "label": damaged_dictionary()}),
         InputError,
-        "make the dictionary again",
+        "rebuild the dictionary",
     ),
     "bytes in an array": (lambda: (TASKS, WORKERS, np.array([b"no", b"yes", b"no"])), InputError, TEXT),
     "records in an array": (lambda: (TASKS, WORKERS, np.zeros(3, dtype=[("a", "i4")])), InputError, TEXT),
@@ -311,7 +311,7 @@ def test_names_given_by_hand(options: dict[str, Any], message: str) -> None:
 # gold
 
 GOLD = "a mapping from task to label, a Series indexed by task, a frame with a task and a label column"
-OUT = "leave those rows out"
+OUT = "remove those rows"
 
 BAD_GOLD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
     "Series with NaN": (lambda: pd.Series({"a": "no", "b": np.nan}), MissingValuesError, OUT),
@@ -343,7 +343,7 @@ BAD_GOLD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
         ColumnsError,
         RENAME,
     ),
-    "no label": (lambda: pd.DataFrame({"task": ["a"]}), ColumnsError, "Call it label there"),
+    "no label": (lambda: pd.DataFrame({"task": ["a"]}), ColumnsError, "Rename a column to label"),
     "pairs in a list": (lambda: [("a", "no")], InputError, GOLD),
     "generator": (lambda: (pair for pair in [("a", "no")]), InputError, GOLD),
     "number": (lambda: 42, InputError, GOLD),

@@ -15,7 +15,7 @@ from rarevote.io.read.crowd import read
 from tests.command import rarevote
 
 TABLE = {"task": ["1", "1"], "worker": ["a", "b"], "label": ["yes", "no"], "confidence": [0.9, 0.2]}
-IGNORED = "column 'confidence' looks like a weight of the votes and is not used: every vote counts alike"
+IGNORED = "column 'confidence' looks like a weight of the votes and is ignored: all votes count equally"
 
 
 def written(folder: Path, header: str = "task,worker,label,confidence") -> Path:
@@ -68,5 +68,5 @@ def test_a_zip_of_pictures_is_no_spreadsheet(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.png", b"\x89PNG")
-    with pytest.raises(InputError, match=r"a zip file without any \.jsonl"):
+    with pytest.raises(InputError, match=r"the zip has no \.jsonl"):
         read(path)

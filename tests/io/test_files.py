@@ -176,7 +176,7 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes, message: st
 def test_no_file_and_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_annotations_file(tmp_path / "absent.csv")
-    with pytest.raises(InputError, match=r"without any .parquet file"):
+    with pytest.raises(InputError, match=r"the folder has no .parquet file"):
         read_annotations_file(tmp_path)
 
 

@@ -179,13 +179,13 @@ def test_explicit_columns() -> None:
         MajorityVote().fit(frame)
     with pytest.raises(ColumnsError, match="no column 'image'"):
         MajorityVote().fit(frame, columns={"task": "image"})
-    with pytest.raises(ParameterError, match="columns= knows"):
+    with pytest.raises(ParameterError, match="columns= accepts"):
         MajorityVote().fit(frame, columns={"who": "who"})
 
 
 def test_ambiguous_columns() -> None:
     frame = pd.DataFrame({"item": [1], "image": [2], "worker": [1], "label": [1]})
-    with pytest.raises(ColumnsError, match="several columns that may be the task: 'item', 'image'"):
+    with pytest.raises(ColumnsError, match="several columns that could be the task: 'item', 'image'"):
         MajorityVote().fit(frame)
 
 

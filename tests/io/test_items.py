@@ -137,7 +137,7 @@ def test_what_is_shown_goes_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        (["a"], r"items: 1 of 2 items with votes is not in the list \('b'\): is it the right list"),
+        (["a"], r"items: 1 of 2 items with votes is not in the list \('b'\): check the list"),
         (["q"], r"items: 2 of 2 items with votes are not in the list \('a', 'b'\)"),
         (["a", "b", None], "items: 1 ids are missing"),
         ([], "items: no items"),
@@ -155,17 +155,17 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(votes, items=path)
     assert str(caught.value) == (
-        f"{path}: 32 of 32 items with votes are not in the list ('image-1', 'image-11', 'image-12', ...): is it the "
-        "right list, and are the ids the same?"
+        f"{path}: 32 of 32 items with votes are not in the list ('image-1', 'image-11', 'image-12', ...): check the "
+        "list and the ids"
     )
     path.write_text("task,x\nimage-1,1\n,2\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"i\.csv: 1 rows have no id \(line 3\)"):
         read(votes, items=path)
     path.write_text("picture,x\n1,1\n", encoding="utf-8")
-    with pytest.raises(ColumnsError, match=r"no column for task; it has 'picture', 'x'\. Call it task there"):
+    with pytest.raises(ColumnsError, match=r"no column for task; it has 'picture', 'x'\. Rename a column to task"):
         read(votes, items=path)
     path.write_text("item,image\n1,1\n", encoding="utf-8")
-    with pytest.raises(ColumnsError, match="several columns that may be the task"):
+    with pytest.raises(ColumnsError, match="several columns that could be the task"):
         read(votes, items=path)
     with pytest.raises(InputError, match="no such file"):
         read(votes, items=tmp_path / "nothing.csv")
@@ -178,7 +178,7 @@ def test_the_first_line_of_a_list(tmp_path: Path) -> None:
     path = tmp_path / "i.csv"
     # A word that is no id of the votes may be the name of the column or an item: what is done is said.
     path.write_text("picture\nalpha\nbeta\ngamma\n", encoding="utf-8")
-    with pytest.warns(RarevoteWarning, match="the first line, 'picture', is taken as the name of the column"):
+    with pytest.warns(RarevoteWarning, match="the first line, 'picture', is read as the name of the column"):
         assert read(votes, items=path).annotations.unanswered.tolist() == ["gamma"]
     path.write_text("beta\nalpha\ngamma\n", encoding="utf-8")  # an id with votes is an id
     assert read(votes, items=path).annotations.unanswered.tolist() == ["gamma"]

@@ -134,7 +134,7 @@ def test_every_form_gives_the_same_problems(tmp_path: Path, form: str) -> None:
     assert [
         f"{item}:{choice}" for item, choice in zip(crowd.shown["item"], crowd.shown["choice"], strict=True)
     ] == names
-    said = '1 answer chose nothing: a no to every choice (nothing_ticked="ignore" leaves such answers out)'
+    said = '1 answer chose nothing: counted as no to every choice (nothing_ticked="ignore" skips such answers)'
     assert said in crowd.notes
 
 
@@ -195,7 +195,7 @@ def test_lists_without_the_option_are_refused_with_both_ways_out(tmp_path: Path)
     assert single.annotations.classes.tolist() == ["dent", "dent|hole", "hole|dent", "rust", "rust|dent"]
     with pytest.raises(InputError, match=r"is a list, not a name or a number.*multilabel=True"):
         read(json_lists(tmp_path))
-    with pytest.raises(InputError, match=r"holds lists or objects.*multilabel=True"):
+    with pytest.raises(InputError, match=r"contains lists or objects.*multilabel=True"):
         read(parquet_lists(tmp_path))
 
 
@@ -243,14 +243,14 @@ def test_bad_tables(tmp_path: Path) -> None:
         read(path, multilabel=True)
     assert read(path, multilabel=True, missing="drop").annotations.n_annotations == 2
     path = as_csv(tmp_path / "votes.csv", "task,worker,remark", ["1,ann,fine", "1,bob,bad"])
-    with pytest.raises(ColumnsError, match="which column holds the choices"):
+    with pytest.raises(ColumnsError, match="cannot find the choices"):
         read(path, multilabel=True)
     with pytest.raises(ColumnsError, match="no column 'tag_"):
         read(path, multilabel=True, choice_columns=["tag_*"])
     path = as_csv(tmp_path / "votes.csv", "task,worker,label", ["a,ann,b:c|d", "a:b,ann,c|d"])
-    with pytest.raises(InputError, match="'a:b:c' is of two items or choices"):
+    with pytest.raises(InputError, match="'a:b:c' stands for two items or choices"):
         read(path, multilabel=True)
-    with pytest.raises(ParameterError, match="nothing_ticked is for several choices"):
+    with pytest.raises(ParameterError, match="nothing_ticked needs several choices"):
         read(path, nothing_ticked="no")
     with pytest.raises(ParameterError, match="nothing_ticked must be no, ignore"):
         read(path, multilabel=True, nothing_ticked="maybe")  # type: ignore[arg-type]
@@ -274,7 +274,7 @@ def test_exports_follow_nothing_ticked_too(tmp_path: Path) -> None:
     assert votes(with_no) == votes(read(export, multilabel=True))
     empty = {"ida@example.org"}  # who submitted without a tick, once
     assert {who for _, who, _ in votes(with_no)} - {who for _, who, _ in votes(without)} == empty
-    assert any("1 answer chose nothing: a no to every choice" in note for note in with_no.notes)
+    assert any("1 answer chose nothing: counted as no to every choice" in note for note in with_no.notes)
     assert with_no.annotations.n_annotations - without.annotations.n_annotations == len(with_no.choices)
     named = read(export, multilabel=True, classes=["weather"])
     assert "weather" in named.choices
@@ -310,7 +310,8 @@ def test_the_command_reads_and_says_so(tmp_path: Path) -> None:
     done = command("aggregate", path, "--multilabel", "-m", "majority-vote", "--out", tmp_path / "result.csv")
     assert "one yes/no problem for each of 3 choices: dent, hole and rust" in done.stderr
     assert (
-        "1 answer chose nothing: a no to every choice (--nothing-ticked ignore leaves such answers out)" in done.stderr
+        "1 answer chose nothing: counted as no to every choice (--nothing-ticked ignore skips such answers)"
+        in done.stderr
     )
     result = {row["task"]: row["label"] for row in rows((tmp_path / "result.csv").read_text())}
     assert result["p3:hole"] == "yes"

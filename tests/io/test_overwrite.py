@@ -136,7 +136,7 @@ def test_a_folder_with_inputs_is_not_replaced(tmp_path: Path) -> None:
     votes.parent.mkdir()
     votes.write_text(VOTES)
     for inputs in ([votes], [votes.parent], [tmp_path / "data" / "v*.csv"]):
-        with pytest.raises(InputError, match="lies in this folder"):
+        with pytest.raises(InputError, match="is in this folder"):
             refuse_overwriting(tmp_path, inputs, replaced=("",))
         refuse_overwriting(tmp_path, inputs, replaced=(".svg", ".png"))
 
@@ -148,6 +148,6 @@ def test_a_fit_on_dask_keeps_its_data(tmp_path: Path) -> None:
     votes.parent.mkdir()
     votes.write_text(VOTES)
     for places in ({"out": tmp_path / "data"}, {"out": tmp_path / "out", "checkpoint": tmp_path}):
-        with pytest.raises(InputError, match=r"is the input|lies in this folder"):
+        with pytest.raises(InputError, match=r"is the input|is in this folder"):
             engine(**places).fit(rarevote.MajorityVote(), votes)
     assert votes.read_text() == VOTES

@@ -83,7 +83,9 @@ def test_what_unpacks_to_more_than_votes_do_is_refused(made: Any, unpacked: int,
     assert path.stat().st_size < 200_000
     with pytest.raises(InputError) as caught:
         read(path)
-    found = re.fullmatch(r".*: unpacks from ([\d,]+) to ([\d,]+) bytes, as no table of votes does", str(caught.value))
+    found = re.fullmatch(
+        r".*: unpacks from ([\d,]+) to ([\d,]+) bytes, too much for a table of votes", str(caught.value)
+    )
     assert found, caught.value
     assert int(found[1].replace(",", "")) == path.stat().st_size
     assert int(found[2].replace(",", "")) == pytest.approx(unpacked, rel=0.001)
@@ -91,7 +93,7 @@ def test_what_unpacks_to_more_than_votes_do_is_refused(made: Any, unpacked: int,
 
 def test_the_command_line_says_so_in_one_line(tmp_path: Path) -> None:
     done = rarevote("aggregate", one_text_often(tmp_path), "--out", tmp_path / "r.csv", code=1)
-    assert done.stderr.endswith("bytes, as no table of votes does\n")
+    assert done.stderr.endswith("bytes, too much for a table of votes\n")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "r.csv").exists()
 

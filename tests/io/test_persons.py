@@ -70,13 +70,13 @@ def test_the_command_and_mistakes(tmp_path: Path) -> None:
     paths = written(tmp_path, "csv")
     done = rarevote("aggregate", *paths, "--worker-from", "file", "-m", "majority-vote")
     assert "6 annotations, 2 tasks, 3 workers" in done.stderr
-    with pytest.raises(ParameterError, match="leave one of them out"):
+    with pytest.raises(ParameterError, match="drop one of them"):
         read(paths, worker_from="file", columns={"worker": "user"})
-    with pytest.raises(ParameterError, match="not for one column per annotator"):
+    with pytest.raises(ParameterError, match="not one column per annotator"):
         read(paths, worker_from="file", wide=True)
     with pytest.raises(ParameterError, match="worker_from must be file, folder"):
         read(paths, worker_from="name")  # type: ignore[arg-type]
-    assert "has no name of a person" in rarevote("aggregate", "-", "--worker-from", "file", code=1, stdin=b"a").stderr
+    assert "the name has no person" in rarevote("aggregate", "-", "--worker-from", "file", code=1, stdin=b"a").stderr
     export = Path(__file__).parent / "platforms" / "fixtures" / "label_studio.json"
     with pytest.raises(ParameterError, match="an export of Label Studio names its annotators"):
         read(export, worker_from="file", question="damage")

@@ -97,15 +97,15 @@ def test_every_verb_refuses_alike_and_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("aggregate", "LABELS", "-o", "s3://b/r.csv"), "s3://b/r.csv: an address, not a file on this machine; write"),
-        (("report", "LABELS", "-o", "s3://b/r.html"), "s3://b/r.html: an address, not a file on this machine; write"),
-        (("aggregate", "LABELS", "--model-out", "https://b/m"), "https://b/m: an address, not a file on this machine"),
-        (("predict", "https://b/model", "LABELS"), "https://b/model: an address, not a file on this machine; download"),
+        (("aggregate", "LABELS", "-o", "s3://b/r.csv"), "s3://b/r.csv: an address, not a local file; write"),
+        (("report", "LABELS", "-o", "s3://b/r.html"), "s3://b/r.html: an address, not a local file; write"),
+        (("aggregate", "LABELS", "--model-out", "https://b/m"), "https://b/m: an address, not a local file"),
+        (("predict", "https://b/model", "LABELS"), "https://b/model: an address, not a local file; download"),
         (
             ("convert", "https://b/export.json"),
-            "https://b/export.json: an address, not a file on this machine; download",
+            "https://b/export.json: an address, not a local file; download",
         ),
-        (("aggregate", "ftp://b/labels.csv"), "ftp:// is not an address that can be read; download the file first"),
+        (("aggregate", "ftp://b/labels.csv"), "ftp:// cannot be read; download the file first"),
     ],
 )
 def test_where_only_a_file_will_do(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

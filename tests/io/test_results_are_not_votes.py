@@ -17,7 +17,7 @@ VOTES = [
     (f"t{n}", f"w{w}", "yes" if (n % 3 == 0) != ((n + w) % 11 == 0) else "no") for n in range(40) for w in range(5)
 ]
 pytestmark = pytest.mark.filterwarnings("ignore::rarevote.errors.RarevoteWarning")  # these crowds are made up
-WORDS = r"is a result of rarevote, not votes.*pass the votes that it was made from.*rarevote score"
+WORDS = r"a result of rarevote, not votes.*use the votes that it was made from.*rarevote score"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_every_verb_that_reads_votes(result: Result, tmp_path: Path) -> None:
     result.write(tmp_path / "r.csv")
     for verb in (["aggregate"], ["check"], ["compare"], ["plan", "--budget", "5"], ["annotators"], ["report"]):
         said = command(*verb, "r.csv", folder=tmp_path, code=1).stderr
-        assert "r.csv: is a result of rarevote, not votes" in said
+        assert "r.csv: a result of rarevote, not votes" in said
     # What can be done with it.
     (tmp_path / "truth.csv").write_text("task,label\n" + "".join(f"t{n},no\n" for n in range(40)))
     command("score", "r.csv", "--truth", "truth.csv", folder=tmp_path)

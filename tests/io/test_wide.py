@@ -38,7 +38,7 @@ def test_judges_are_known_without_a_flag() -> None:
     assert crowd.notes == (
         "read as a wide table: the task is 'id', the annotators are gpt-4o, claude-sonnet and llama-70b; not read: "
         "prompt, category and latency_ms",
-        "column 'expected' looks like the expected answer and is no vote; to learn from it: gold_column='expected'",
+        "column 'expected' looks like the expected answer and is not a vote; to use it as gold: gold_column='expected'",
         "marked as models, not people: claude-sonnet, gpt-4o and llama-70b",
     )
 
@@ -62,7 +62,7 @@ def test_raters_with_gaps_are_people() -> None:
     assert crowd.annotations.n_annotations == told
     marked = read(FIXTURES / "wide_raters.csv", prediction_columns=["rater 4"])
     assert marked.models == {"rater 4"}
-    with pytest.raises(ColumnsError, match="no annotator 'rater 9'; there is rater 1"):
+    with pytest.raises(ColumnsError, match="no annotator 'rater 9'; the annotators are rater 1"):
         read(FIXTURES / "wide_raters.csv", prediction_columns=["rater 9"])
 
 
@@ -119,7 +119,7 @@ def test_two_groups_of_columns_are_shown_and_not_guessed(tmp_path: Path) -> None
     places = {name: [("roof", "wall")[(k + n) % 4 == 0] for k in range(40)] for n, name in enumerate(("first", "then"))}
     path = table_of_judges(tmp_path / "x.csv", people, places)
     done = command("aggregate", path, code=1)
-    assert "which columns hold the votes? Say which: " in done.stderr
+    assert "cannot find the columns of votes. Name them: " in done.stderr
     assert "ana and bo (--annotator-column ana --annotator-column bo)" in done.stderr
     assert "first and then (--annotator-column first --annotator-column then)" in done.stderr
     assert read(path, annotator_columns=["ana", "b*"]).annotations.workers.tolist() == ["ana", "bo"]

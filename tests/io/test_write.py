@@ -122,11 +122,11 @@ def test_formulas_are_made_harmless_in_csv_on_request(tmp_path: Path) -> None:
 
 
 def test_what_no_spreadsheet_can_hold(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a text of 40,000 letters does not fit"):
+    with pytest.raises(InputError, match="a text of 40,000 characters does not fit"):
         write_columns({"task": np.array(["x" * 40_000], dtype=object)}, tmp_path / "x.xlsx")
-    with pytest.raises(InputError, match="cannot hold the control characters"):
+    with pytest.raises(InputError, match="cannot contain the control characters"):
         write_columns({"task": np.array(["a\x01b"], dtype=object)}, tmp_path / "x.xlsx")
-    with pytest.raises(InputError, match="a sheet holds 1,048,575"):
+    with pytest.raises(InputError, match="a sheet has at most 1,048,575"):
         write_columns({"task": np.arange(MAX_ROWS)}, tmp_path / "x.xlsx")
     assert not list(tmp_path.iterdir())
     write_columns({"task": np.array([12345678901234567890 // 10], dtype=np.int64)}, tmp_path / "x.xlsx")

@@ -143,11 +143,11 @@ def test_files_that_are_no_model(tmp_path: Path) -> None:
         rarevote.load(tmp_path / "absent")
     for name, content in (("text", b"task,label\n1,x\n"), ("empty", b"")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match="is no model of rarevote"):
+        with pytest.raises(InputError, match="not a rarevote model"):
             rarevote.load(tmp_path / name)
     with (tmp_path / "arrays").open("wb") as handle:
         np.savez(handle, a=np.arange(3))
-    with pytest.raises(InputError, match="is no model of rarevote"):
+    with pytest.raises(InputError, match="not a rarevote model"):
         rarevote.load(tmp_path / "arrays")
 
 
@@ -186,12 +186,12 @@ def test_a_changed_byte_inside_an_array_is_noticed(saved: Path, place: float) ->
     ("changes", "message"),
     [
         ({"description": {"version": 2}}, "reads layouts up to 1: install a newer rarevote"),
-        ({"description": {"format": "other"}}, "is no model of rarevote"),
+        ({"description": {"format": "other"}}, "not a rarevote model"),
         ({"description": {"method": "nonsense"}}, "a model of 'nonsense', which is no method"),
         ({"description": {"method": "plat"}}, "a model of 'plat', which is no method"),
         ({"description": {"parameters": {"power": 3}}}, "no parameter 'power'"),
         ({"description": {"parameters": {"prior": [1.0, 2.0, 3.0]}}}, "prior"),
-        ({"description": {"workers": "ab"}}, "workers are no names"),
+        ({"description": {"workers": "ab"}}, "workers are not names"),
         ({"description": {"workers": ["a", "b", "c"]}}, "ability_deviation is not what cc-rasch has"),
         ({"description": {"notes": {}}}, "damaged"),
         ({"log_prior": None}, "log_prior is missing"),
@@ -238,7 +238,7 @@ def test_a_header_of_an_array_that_never_ends(saved: Path, tmp_path: Path) -> No
         for info in archive.infolist():
             content = archive.read(info)
             copy.writestr(info.filename, content.replace(b"}", b" ", 1) if "prior" in info.filename else content)
-    with pytest.raises(InputError, match="a damaged model"):
+    with pytest.raises(InputError, match="the model is damaged"):
         rarevote.load(out)
 
 
@@ -248,7 +248,7 @@ def test_a_description_nested_without_end_is_no_model(saved: Path) -> None:
     arrays["description"] = np.frombuffer(b'{"format": ' + b"[" * 100_000, dtype=np.uint8)
     with saved.open("wb") as handle:
         np.savez(handle, **arrays)
-    with pytest.raises(InputError, match="is no model of rarevote"):
+    with pytest.raises(InputError, match="not a rarevote model"):
         rarevote.load(saved)
 
 

@@ -1,6 +1,6 @@
 """Named arrays in a file, in NumPy's ``.npz`` layout: checkpoints, shards and models. Nothing is pickled.
 
-Whoever sends a file may send anything, so reading trusts nothing: what is not whole, or holds objects, is refused.
+A file can come from anywhere, so reading trusts nothing: what is not whole, or holds objects, is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rarevote.io.write.atomic import replacing
 # What the readers of zip files and arrays raise where bytes are not what they should be.
 _DAMAGE = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError,
            RuntimeError, SyntaxError, tokenize.TokenError, OverflowError, IndexError, struct.error)  # fmt: skip
-_BEGINS_WITH = (b"PK\x03\x04", b"PK\x05\x06")  # the second where there is no array at all
+_BEGINS_WITH = (b"PK\x03\x04", b"PK\x05\x06")  # the second where there is not an array at all
 
 
 class NotArraysError(InputError):
@@ -52,13 +52,13 @@ def load_arrays(path: Path, damaged: Callable[[Path, str], InputError] = damaged
         damaged: makes the error for a file that is not whole.
 
     Raises:
-        NotArraysError: the file is no file of arrays.
+        NotArraysError: the file is not a file of arrays.
         InputError: the file is absent, cannot be read, or is damaged.
     """
     try:
         with path.open("rb") as handle:
             if not handle.read(4).startswith(_BEGINS_WITH):
-                raise NotArraysError(f"{path}: damaged (it is no file of arrays)")
+                raise NotArraysError(f"{path}: damaged (not a file of arrays)")
             handle.seek(0)
             _check_members(handle, path.stat().st_size)
             with np.load(handle, allow_pickle=False) as file:
@@ -70,8 +70,8 @@ def load_arrays(path: Path, damaged: Callable[[Path, str], InputError] = damaged
     except _DAMAGE as error:
         raise damaged(path, str(error) or type(error).__name__) from None
     for name, array in found.items():
-        if not isinstance(array, np.ndarray):  # NumPy gives the bytes of a member that is no array
-            raise damaged(path, f"{name!r} is no array")
+        if not isinstance(array, np.ndarray):  # NumPy gives the bytes of a member that is not an array
+            raise damaged(path, f"{name!r} is not an array")
     return found
 
 
@@ -80,13 +80,13 @@ def _check_members(handle: BinaryIO, size: int) -> None:
     with zipfile.ZipFile(handle) as file:
         members = file.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members):
-            raise ValueError("arrays in it are compressed or encrypted")
+            raise ValueError("its arrays are compressed or encrypted")
         if sum(member.file_size for member in members) > size:
-            raise ValueError("arrays in it claim to be larger than the file")
+            raise ValueError("its arrays claim to be larger than the file")
         names = [member.filename.removesuffix(".npy") for member in members]
         if not all(names) or len(set(names)) < len(names):
             raise ValueError("arrays without a name, or two of one name")
         # NumPy reads as much as an array's own header says, so that the checksum may never be looked at.
         if (altered := file.testzip()) is not None:
-            raise ValueError(f"the checksum of {altered} is another")
+            raise ValueError(f"the checksum of {altered} does not match")
     handle.seek(0)

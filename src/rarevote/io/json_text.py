@@ -19,7 +19,7 @@ def parse_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
         unique_keys: refuse an object that names a key twice: readers differ in which of its values counts.
 
     Raises:
-        ValueError: it is no JSON, nested deeper than Python can follow, or holds a number of thousands of digits.
+        ValueError: it is not JSON, nested deeper than Python can follow, or holds a number of thousands of digits.
 
     Example:
         >>> parse_json('{"label": "defect"}')
@@ -47,7 +47,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {shown(twice)} stands twice in one object")
+        raise ValueError(f"the key {shown(twice)} occurs twice in one object")
     return found
 
 

@@ -3,7 +3,7 @@
 ``model.save(path)`` writes it and :func:`rarevote.load` reads it. It holds what a fit learned about people: the method
 and its parameters, the classes, the names of the workers, and arrays per worker and class. It holds no task, no vote.
 
-Whoever sends a model file may send anything, so reading trusts nothing: arrays are read without pickle, the description
+A model file can come from anywhere, so reading trusts nothing: arrays are read without pickle, the description
 is checked entry by entry, and anything that does not fit is an error that names the file.
 """
 
@@ -102,7 +102,7 @@ def read_model(path: str | Path) -> SavedModel:
     except (KeyError, ValueError, TypeError, AttributeError):
         is_model, version, description = False, 0, {}
     if not is_model:
-        raise InputError(f"{path}: is no model of rarevote; aggregate --model-out and model.save(path) write them")
+        raise InputError(f"{path}: not a rarevote model; aggregate --model-out and model.save(path) write models")
     if not isinstance(version, int) or version > VERSION:
         raise InputError(
             f"{path}: a model of layout {version!r}, written by {description.get('written_by')!r}, and this rarevote "
@@ -123,7 +123,7 @@ def read_model(path: str | Path) -> SavedModel:
 
 def damaged(path: str | Path, reason: str) -> InputError:
     """The error for a file that is a model but not a whole one."""
-    return InputError(f"{path}: a damaged model ({reason}); save it again")
+    return InputError(f"{path}: the model is damaged ({reason}); save it again")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -143,11 +143,11 @@ def _read_names(found: Mapping[str, NDArray[Any]], description: Mapping[str, Any
     if role in found:
         names = found[role]
         if names.ndim != 1 or names.dtype.kind not in "iubfM":
-            raise ValueError(f"{role} are no names")
+            raise ValueError(f"{role} are not names")
         return names
     listed = description[role]
     if not isinstance(listed, list) or not all(isinstance(name, _NOTHING_BUT) for name in listed):
-        raise ValueError(f"{role} are no names")
+        raise ValueError(f"{role} are not names")
     names = np.empty(len(listed), dtype=object)
     names[:] = listed
     return names if any(isinstance(name, str) for name in listed) else as_name_array(listed)

@@ -1,4 +1,4 @@
-"""Task names in a Parquet file of their own, for as long as somebody needs them."""
+"""Task names in a separate Parquet file, which exists as long as it is needed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class NamesFile(StoredNames):
             )
 
     def find(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """The number of each value; -1 for what is no name."""
+        """The number of each value; -1 for what is not a name."""
         found = np.full(len(values), -1, dtype=np.int64)
         texts = np.array([value if isinstance(value, str) else None for value in values], dtype=object)
         if not texts.size:

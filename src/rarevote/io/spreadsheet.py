@@ -34,7 +34,7 @@ def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -
     """Write a sheet as JSON lines to ``copy``; returns its columns and the numbers of its blank rows.
 
     Raises:
-        InputError: this is no spreadsheet, there is no such sheet, or its first row names a column twice.
+        InputError: this is not a spreadsheet, there is no such sheet, or its first row names a column twice.
     """
     openpyxl = need_openpyxl(title)
     with path.open("rb") as handle:  # by its name openpyxl would refuse a file without the ending
@@ -68,7 +68,7 @@ def _check_members(handle: BinaryIO, title: str) -> None:
 def _chosen_sheet(book: Any, sheet: str | None, title: str) -> Any:
     sheets = {found.title: found for found in book.worksheets}  # a sheet that is a chart has no cells
     if not sheets:
-        raise InputError(f"{title}: a spreadsheet without a sheet of cells")
+        raise InputError(f"{title}: the spreadsheet has no sheet of cells")
     if sheet is not None and sheet not in sheets:
         raise InputError(f"{title}: no sheet {sheet!r}; there are {', '.join(map(repr, sheets))}")
     chosen = sheets[sheet] if sheet is not None else book.worksheets[0]
@@ -160,12 +160,12 @@ def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
 def _check_fits(lists: Mapping[str, list[Any]], path: Path) -> None:
     n_rows = max((len(values) for values in lists.values()), default=0)
     if n_rows >= MAX_ROWS:
-        raise InputError(f"{path}: {n_rows:,} rows, but a sheet holds {MAX_ROWS - 1:,}; write .csv or .parquet")
+        raise InputError(f"{path}: {n_rows:,} rows, but a sheet has at most {MAX_ROWS - 1:,}; write .csv or .parquet")
     for values in ([*lists], *lists.values()):
         for value in values:
             if not isinstance(value, str):
                 continue
             if len(value) > _MAX_TEXT:
-                raise InputError(f"{path}: a text of {len(value):,} letters does not fit into a cell; write .csv")
+                raise InputError(f"{path}: a text of {len(value):,} characters does not fit into a cell; write .csv")
             if _FORBIDDEN.search(value):
-                raise InputError(f"{path}: a spreadsheet cannot hold the control characters in {value[:40]!r}")
+                raise InputError(f"{path}: a spreadsheet cannot contain the control characters in {value[:40]!r}")

@@ -23,7 +23,7 @@ _LENGTH = {"VARCHAR": "strlen", "BLOB": "octet_length"}
 
 
 def _refuse_bomb(
-    named: str, packed: int, unpacked: int, small: int | None = None, ending: str = "as no table of votes does"
+    named: str, packed: int, unpacked: int, small: int | None = None, ending: str = "too much for a table of votes"
 ) -> None:
     if unpacked > max(_MAX_SMALL if small is None else small, _MAX_PACKING * packed):
         raise InputError(f"{named} unpacks from {packed:,} to {unpacked:,} bytes, {ending}")
@@ -45,7 +45,7 @@ def check_zip(members: Sequence[zipfile.ZipInfo], size: int, *, title: str, inst
     """
     sizes = [(f"{title}: {shown(one.filename)}", one.compress_size, one.file_size) for one in members]
     for named, packed, unpacked in [*sizes, (title, size, sum(one.file_size for one in members))]:
-        _refuse_bomb(named, packed, unpacked, _MAX_SMALL_MEMBER, f"as no table does; {instead}")
+        _refuse_bomb(named, packed, unpacked, _MAX_SMALL_MEMBER, f"too much for a table; {instead}")
 
 
 def check_rows(packed: int, rows: int, title: str) -> None:
@@ -54,7 +54,7 @@ def check_rows(packed: int, rows: int, title: str) -> None:
     Raises:
         InputError: there are more.
     """
-    _refuse_bomb(f"{title}:", packed, _ROW * rows, ending="as no table of items does")
+    _refuse_bomb(f"{title}:", packed, _ROW * rows, ending="too much for a table of items")
 
 
 def check_parquet(database: Any, path: Path, title: str, kinds: dict[str, str]) -> None:

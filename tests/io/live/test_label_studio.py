@@ -82,7 +82,7 @@ def test_cancelled_annotations_come_and_do_not_count(site: Site, tmp_path: Path)
 def test_a_file_of_something_else_is_not_replaced(site: Site, tmp_path: Path, text: str) -> None:
     path = tmp_path / "e.json"
     path.write_text(text)
-    with pytest.raises(InputError, match="does not hold tasks of project 1 at"):
+    with pytest.raises(InputError, match="does not have tasks of project 1 at"):
         pull(site.open(1), path)
     assert path.read_text() == text
 
@@ -91,7 +91,7 @@ def test_a_file_of_another_project_or_server_is_not_mixed(site: Site, tmp_path: 
     path = tmp_path / "e.json"
     pull(site.open(1), path)
     other = site.fake.project(["x"])
-    with pytest.raises(InputError, match=f"does not hold tasks of project {other}"):
+    with pytest.raises(InputError, match=f"does not have tasks of project {other}"):
         pull(site.open(other), path)
     for task in site.fake.of(1):  # the same numbers, made at another time: another server
         task["created_at"] = "2020-01-01T00:00:00Z"
@@ -203,13 +203,13 @@ def test_predictions_that_the_server_leaves_out_are_an_error(site: Site, tmp_pat
     pushed(site, tmp_path)
     site.fake.projects[1]["parsed_label_config"]["kind"] = site.fake.projects[1]["parsed_label_config"].pop("quality")
     done = pushed(site, tmp_path, code=1)
-    assert "took 0 of 12 predictions. Does its labelling interface still ask 'quality'" in done.stderr
+    assert "accepted 0 of 12 predictions. Check that its labelling interface still asks 'quality'" in done.stderr
 
 
 def test_labels_of_tasks_that_are_gone_are_left_out(site: Site, tmp_path: Path) -> None:
     pushed(site, tmp_path)
     del site.fake.tasks[site.ids[0]]
-    assert "1 label of tasks that the project does not have any more left out" in pushed(site, tmp_path).stderr
+    assert "1 label skipped, because the project no longer has their tasks" in pushed(site, tmp_path).stderr
     assert len(site.fake.predictions(1)) == 11
 
 
@@ -230,12 +230,12 @@ def test_a_column_to_sort_by(site: Site, tmp_path: Path) -> None:
 def test_a_column_of_others_is_not_overwritten(site: Site, tmp_path: Path) -> None:
     site.fake.tasks[site.ids[7]]["data"]["p_defect"] = "somebody's"
     done = pushed(site, tmp_path, "--column", "p_defect", code=1)
-    assert "have a column 'p_defect' already, which is not ours" in done.stderr
+    assert "already have a column 'p_defect' that rarevote did not write" in done.stderr
     assert "--column p_CLASS=NAME" in done.stderr
     assert not site.fake.predictions(1)  # refused before anything was changed
 
 
-@pytest.mark.parametrize(("column", "said"), [("p_crack", "no class is called 'crack'"), ("defect", "wants p_CLASS")])
+@pytest.mark.parametrize(("column", "said"), [("p_crack", "no class is called 'crack'"), ("defect", "must be p_CLASS")])
 def test_a_column_of_no_class(site: Site, tmp_path: Path, column: str, said: str) -> None:
     assert said in pushed(site, tmp_path, "--column", column, code=2).stderr
 
@@ -249,7 +249,7 @@ def test_our_columns_are_not_shown_to_an_expert(site: Site, tmp_path: Path) -> N
 def test_a_project_that_shows_our_predictions_is_warned_of(site: Site, tmp_path: Path) -> None:
     assert "not independent" not in pushed(site, tmp_path).stderr
     site.fake.projects[1]["model_version"] = "rarevote"
-    assert "votes that begin with our label are not independent" in pushed(site, tmp_path).stderr
+    assert "votes that start from this label are not independent" in pushed(site, tmp_path).stderr
 
 
 def test_several_choices_are_one_prediction(site: Site, tmp_path: Path) -> None:
@@ -306,5 +306,5 @@ def test_tasks_that_do_not_fit_are_refused_with_the_servers_words(site: Site) ->
 
 def test_no_project_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
-    with pytest.raises(ParameterError, match="put one into the environment variable LABEL_STUDIO_API_KEY"):
+    with pytest.raises(ParameterError, match="set the environment variable LABEL_STUDIO_API_KEY"):
         Project("http://127.0.0.1:9", 1)

@@ -74,7 +74,7 @@ def test_an_aggregated_report_is_refused(tmp_path: Path) -> None:
     }
     path.write_text(json.dumps(unit))
     assert detect(path) == "appen"
-    with pytest.raises(InputError, match="aggregated report no longer says who answered what"):
+    with pytest.raises(InputError, match="aggregated report does not say who answered what"):
         read_export(path)
 
 

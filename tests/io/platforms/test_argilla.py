@@ -35,7 +35,7 @@ def test_a_user_that_is_gone_is_no_annotator(tmp_path: Path) -> None:
     assert rows(path) == [("r1", "u", "b")]
     assert read_export(path).left_out == {"no annotator named": 2}
     nested = {"id": "r1", "fields": {}, "responses": {"q": [{"value": "a", "user_id": "None"}]}}
-    with pytest.raises(InputError, match=r"the only answer names no annotator, .* Argilla writes null for users"):
+    with pytest.raises(InputError, match=r"the only answer has no annotator, .* Argilla writes null for deleted users"):
         read_export(write(tmp_path / "x.json", [nested]))
 
 

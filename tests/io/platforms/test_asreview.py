@@ -59,7 +59,7 @@ def test_accounts_say_who_it_was() -> None:
 
 def test_without_names_the_way_out_is_said() -> None:
     done = rarevote("aggregate", PEOPLE / "ana.csv", code=1)
-    assert "none of the 14 answers names its annotator" in done.stderr
+    assert "none of the 14 answers has an annotator" in done.stderr
     assert "take the names of the files: --worker-from file" in done.stderr
 
 
@@ -81,7 +81,7 @@ def test_a_column_of_ones_and_gaps_that_pandas_wrote(tmp_path: Path) -> None:
 def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     path = tmp_path / "dee.csv"
     path.write_text("doi,asreview_group_id,asreview_label\n10.1,0,1\n")
-    with pytest.raises(InputError, match="name their records by different columns"):
+    with pytest.raises(InputError, match="identify records by different columns"):
         read([PEOPLE / "ana.csv", path], worker_from="file")
     (tmp_path / "ana.csv").write_text((PEOPLE / "bo.csv").read_text())
     with pytest.raises(InputError, match=r"'ana' has a file already.*worker_from=\"folder\""):

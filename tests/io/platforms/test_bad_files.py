@@ -25,7 +25,7 @@ from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
         ("label-studio", '[{"id": [1], "data": {}, "annotations": []}]', "record 1: id is a list"),
         ("label-studio", "[7]", "record 1 is a int, not a task"),
         ("argilla", '[{"id": "a", "fields": {}, "responses": {"q": [{"val', "the JSON ends too early"),
-        ("argilla", '[{"id": 1, "q.responses": ["a"], "q.responses.users": []}]', "1 answers do not go with"),
+        ("argilla", '[{"id": 1, "q.responses": ["a"], "q.responses.users": []}]', "1 answers do not match"),
         ("argilla", '[{"id": 1}]', "record 1 is not a record of Argilla"),
         ("prodigy", '{"_input_hash": 1, "answer": "accept"', "the JSON ends too early"),
         ("prodigy", '{"_input_hash": 1, "answer": "maybe"}', "line 1: answer is 'maybe'"),
@@ -115,7 +115,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
     path = zipped(FIXTURES / "doccano", tmp_path / "x.zip")
     data = bytearray(path.read_bytes())
     path.write_bytes(bytes(data[: len(data) // 2]))
-    with pytest.raises(InputError, match="damaged or cut off: File is not a zip file"):
+    with pytest.raises(InputError, match="damaged or incomplete: File is not a zip file"):
         read_export(path, platform="doccano")
     data[60:70] = b"\0" * 10
     path.write_bytes(bytes(data))
@@ -124,13 +124,13 @@ def test_damaged_archives(tmp_path: Path) -> None:
     empty = tmp_path / "empty.zip"
     with zipfile.ZipFile(empty, "w") as archive:
         archive.writestr("readme.txt", "nothing")
-    with pytest.raises(InputError, match=r"a zip file without any \.jsonl"):
+    with pytest.raises(InputError, match=r"the zip has no \.jsonl"):
         read_export(empty, platform="doccano")
     packed = tmp_path / "x.json.gz"
     packed.write_bytes(gzip.compress((FIXTURES / "label_studio.json").read_bytes())[:-200])
-    with pytest.raises(InputError, match="damaged or cut off"):
+    with pytest.raises(InputError, match="damaged or incomplete"):
         read_export(packed, question="damage")
-    with pytest.raises(InputError, match=r"holds 2 files \(7, ana@example.org, ...\), but this platform exports one"):
+    with pytest.raises(InputError, match=r"has 2 files \(7, ana@example.org, ...\), but this platform exports one"):
         containers.open_export(zipped(FIXTURES / "doccano", tmp_path / "two.zip")).only()
 
 

@@ -162,7 +162,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert detect(tmp_path) is None
     with pytest.raises(InputError, match="no such file"):
         read_export(tmp_path / "absent")
-    with pytest.raises(ParameterError, match="no platform is called 'excel'; there is label-studio, argilla"):
+    with pytest.raises(ParameterError, match="no platform is called 'excel'; the platforms are label-studio, argilla"):
         read_export(FIXTURES / "plain.csv", platform="excel")
 
 

@@ -76,7 +76,9 @@ def test_a_control_that_is_called_as_a_column_of_the_data(tmp_path: Path) -> Non
 def test_keys_in_another_order(tmp_path: Path) -> None:
     records = [dict(sorted(record(7, who, q=label).items())) for who, label in (("a", "x"), ("b", "y"))]
     assert rows(write(tmp_path / "x.json", records)) == [("7", "a", "x"), ("7", "b", "y")]
-    with pytest.raises(InputError, match=r"which column holds the answers\?.*question='...'; there is 'q', 'text'"):
+    with pytest.raises(
+        InputError, match=r"cannot find the column of answers.*question='...'; the columns are 'q', 'text'"
+    ):
         read_export(write(tmp_path / "x.json", records[:1]))
     assert rows(tmp_path / "x.json", question="q") == [("7", "a", "x")]
     # A task whose data has an id of its own.
@@ -101,7 +103,7 @@ def test_annotators(tmp_path: Path, annotator: Any, worker: str) -> None:
 def test_what_the_short_exports_do_not_hold(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="annotator is a list"):
         read_export(write(tmp_path / "x.json", [record(7, [5, 6], q="x")]))
-    with pytest.raises(ParameterError, match="only Label Studio's full JSON export holds predictions; export as JSON"):
+    with pytest.raises(ParameterError, match="only Label Studio's full JSON export has predictions; export as JSON"):
         read_export(tmp_path / "x.json", include_predictions=True)
     (tmp_path / "x.csv").write_text("id,text,q\n1,a,x\n")
     with pytest.raises(InputError, match=r"no column 'annotator' \(who answered\).*Export as JSON"):
@@ -115,7 +117,7 @@ def test_what_the_short_exports_do_not_hold(tmp_path: Path) -> None:
         lambda: check_way_back(export.platform, tmp_path / "back.json", export.details),
         lambda: write_back(export, ["7"], ["x"], [1.0], tmp_path / "back.json"),
     ):
-        with pytest.raises(InputError, match="only from its full JSON export"):
+        with pytest.raises(InputError, match="only to Label Studio's full JSON export"):
             refused()
 
 
@@ -154,7 +156,7 @@ def test_choices_about_one_of_several_pictures(tmp_path: Path) -> None:
 
 def test_annotations_that_are_numbers_only(tmp_path: Path) -> None:
     path = write(tmp_path / "x.json", [{"id": 1, "data": {}, "annotations": [3, 4], "predictions": []}])
-    with pytest.raises(InputError, match="2 annotations are given only by their numbers; export with the annotations"):
+    with pytest.raises(InputError, match="2 annotations are given only by their ids; export with full annotations"):
         read_export(path)
 
 
@@ -187,8 +189,8 @@ def test_imported_annotations_are_votes_although_all_are_marked_as_ground_truth(
     assert (len(export), export.gold, export.left_out) == (120, {}, {})
     assert export.label == ["yes" if (task + who) % 3 else "no" for task in range(40) for who in (1, 2, 3)]
     assert export.notes == (
-        "120 annotations are marked as ground truth, as Label Studio marks imported ones; they are read as votes "
-        '(ground_truth="gold" makes gold of them)',
+        "120 annotations are marked as ground truth, which Label Studio does on import; they are read as votes "
+        '(ground_truth="gold" uses them as gold)',
     )
     # One person's on every task, and nobody else's.
     alone = read_export(write(tmp_path / "y.json", tasks(5, (1, True))))
@@ -201,7 +203,7 @@ def test_imported_annotations_are_votes_although_all_are_marked_as_ground_truth(
         (None, 20, 10, {"ground truth: used as gold, not as a vote": 10}),
         ("votes", 30, 0, {}),
         ("gold", 20, 10, {"ground truth: used as gold, not as a vote": 10}),
-        ("ignore", 20, 0, {"ground truth, which was to be ignored": 10}),
+        ("ignore", 20, 0, {"ground truth, ignored as requested": 10}),
     ],
 )
 def test_ground_truth_is_what_somebody_says(

@@ -90,7 +90,7 @@ def test_the_message_proposes_and_says_why_not() -> None:
     with pytest.raises(InputError) as caught:
         survey.choose()
     assert str(caught.value) == (
-        "form.csv: 3 questions were asked: 'damage', 'kind', 'comment'. Say which one: question='damage' (yes, no; 36 "
+        "form.csv: 3 questions were asked: 'damage', 'kind', 'comment'. Choose one: question='damage' (yes, no; 36 "
         "answers) or question='kind' (a, b, c; 36 answers); all of them: rarevote.read_each(...). Not proposed: "
         "comment (free text)"
     )

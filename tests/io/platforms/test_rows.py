@@ -40,7 +40,7 @@ def test_label_studio() -> None:
     # Ida's ground truth on 103 is gold and not also a vote: that would leak.
     assert export.gold == {"103": "crack"}
     assert export.left_out == {
-        "prediction of a model, not asked for": 2,
+        "prediction of a model, not requested": 2,
         "draft": 1,
         "cancelled": 1,
         "ground truth: used as gold, not as a vote": 1,
@@ -110,7 +110,7 @@ def test_label_studio_gold_that_contradicts_itself_is_no_gold(tmp_path: Path) ->
     path = _task(tmp_path, *known, {"completed_by": 3, "result": [_choice(["a"])]})
     export = read_export(path, ground_truth="gold")
     assert export.gold == {}
-    assert "no single answer" in export.notes[0]
+    assert "more than one gold answer" in export.notes[0]
     # Two of them on one task are what two people said, unless somebody says otherwise.
     assert read_export(path).worker == ["a", "b", "3"]
 
@@ -193,7 +193,7 @@ def test_argilla_ranking_is_no_choice(tmp_path: Path) -> None:
     record = {"id": 1, "fields": {}, "responses": {"order": [{"value": [{"rank": 1, "value": "a"}], "user_id": "u"}]}}
     path = tmp_path / "r.json"
     path.write_text(json.dumps([record]))
-    with pytest.raises(InputError, match="no question was answered by a choice; found: 'order'"):
+    with pytest.raises(InputError, match="no question has choices as answers; found: 'order'"):
         read_export(path)
     with pytest.raises(InputError, match="'order' is a ranking or span question"):
         read_export(path, question="order")
@@ -236,7 +236,7 @@ def test_prodigy_yes_or_no() -> None:
 def test_prodigy_without_annotators_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"_input_hash": 1, "_task_hash": 2, "answer": "accept", "_session_id": None}))
-    with pytest.raises(InputError, match=r"the only answer names no annotator, .*\?session=NAME"):
+    with pytest.raises(InputError, match=r"the only answer has no annotator, .*\?session=NAME"):
         read_export(path)
 
 
@@ -255,7 +255,7 @@ def test_prodigy_sessions_without_a_name(tmp_path: Path) -> None:
     path.write_text("\n".join(json.dumps({**line, "_annotator_id": name}) for name in names))
     export = read_export(path)
     assert export.worker == names
-    assert export.cautions[0].startswith("2 annotators are called by the time at which the server was started")
+    assert export.cautions[0].startswith("2 annotators are named after the start time of the server")
 
 
 def test_spans_are_refused() -> None:
@@ -375,7 +375,7 @@ def test_mturk_items_that_were_published_twice_are_noted(tmp_path: Path) -> None
     path.write_text("HITId,WorkerId,Input.url,Answer.q\nh1,v,u,a\nh2,w,u,b\nh3,w,x,b\n")
     export = read_export(path)
     assert export.task == ["h1", "h2", "h3"]
-    assert export.notes == ("1 HITs have the inputs of another HIT; they are tasks of their own here",)
+    assert export.notes == ("1 HITs have the inputs of another HIT; each is a separate task here",)
 
 
 def test_mturk_names_of_the_command_line_tools(tmp_path: Path) -> None:
@@ -444,7 +444,7 @@ def test_appen_finds_questions_by_gold_or_by_difference(tmp_path: Path) -> None:
     path.write_text("_unit_id,_worker_id,verdict,url\n1,a,yes,u\n1,b,no,u\n2,a,no,v\n")
     assert rows(path, gold_column="url") == [("1", "a", "yes"), ("1", "b", "no"), ("2", "a", "no")]
     path.write_text("_unit_id,_worker_id,verdict,url\n1,a,yes,u\n")
-    with pytest.raises(InputError, match="which column holds the answers"):
+    with pytest.raises(InputError, match="cannot find the column of answers"):
         read_export(path)
     assert rows(path, question="verdict") == [("1", "a", "yes")]
 
@@ -483,7 +483,7 @@ def test_an_unknown_question_lists_those_there_are(platform: str) -> None:
 def test_an_unknown_column_lists_those_there_are(platform: str) -> None:
     name, question = MAIN[platform]
     for option in ({"show": ["nonsense"]}, {"gold_column": "nonsense"}, {"prediction_columns": ["nonsense"]}):
-        with pytest.raises(ParameterError, match="nothing is called 'nonsense'; there is "):
+        with pytest.raises(ParameterError, match="no column is called 'nonsense'; the columns are "):
             read_export(FIXTURES / name, question=question, **option)
 
 
@@ -491,7 +491,7 @@ def test_models_as_workers_are_marked() -> None:
     export = read_export(FIXTURES / "label_studio.json", question="damage", include_predictions=True)
     models = [row for row in zip(export.task, export.worker, export.label, strict=True) if "model:" in row[1]]
     assert models == [("101", "model:yolo-3", "crack"), ("102", "model:yolo-3", "sound")]
-    with pytest.raises(ParameterError, match="holds no predictions of models"):
+    with pytest.raises(ParameterError, match="has no predictions of models"):
         read_export(FIXTURES / "toloka.tsv", question="result", include_predictions=True)
 
 

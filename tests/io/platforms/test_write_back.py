@@ -141,7 +141,7 @@ def test_argilla_version_1_and_server_forms(tmp_path: Path) -> None:
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="back to label-studio, argilla, prodigy and doccano, not to toloka"):
         check_way_back("toloka", tmp_path / "x.json")
-    with pytest.raises(InputError, match="labels go back as JSON"):
+    with pytest.raises(InputError, match="labels are written back as JSON"):
         check_way_back("argilla", tmp_path / "x.csv")
     copy = tmp_path / "export.json"
     shutil.copy(FIXTURES / "label_studio.json", copy)

@@ -55,7 +55,7 @@ class Secret:
     def __init__(self, text: str) -> None:
         text = text.strip()
         if not text or not text.isascii() or not text.isprintable() or " " in text:
-            raise ParameterError("the token is empty or has characters that no token has; copy it again")
+            raise ParameterError("the token is empty or has invalid characters; copy it again")
         self.text = text
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ def check_url(url: str) -> str:
     except ValueError:
         raise ParameterError(f"{shown(url)} is not an address; give one such as http://127.0.0.1:8080") from None
     if parts.username is not None or parts.password is not None:
-        raise ParameterError("the address holds a user or a password: leave them out, the token says who you are")
+        raise ParameterError("the address has a user or a password: remove them, the token identifies you")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise ParameterError(f"{shown(url)} is not the address of a server; give one such as http://127.0.0.1:8080")
     if parts.scheme == "http" and not is_loopback(host):
@@ -122,7 +122,7 @@ def http_library() -> Any:
     Raises:
         MissingExtraError: it is not installed.
     """
-    return need_library("httpx", "speaking to a server needs httpx: pip install 'rarevote[live]'")
+    return need_library("httpx", "connecting to a server needs httpx: pip install 'rarevote[live]'")
 
 
 class Connection:
@@ -202,7 +202,7 @@ class Connection:
                     status, answer, retry_after = self._ask(method, path, params, content, signed=True, fresh=True)
             except self._errors.TimeoutException as error:
                 reached = not isinstance(error, (self._errors.ConnectTimeout, self._errors.PoolTimeout))
-                failure, retry_after = "it does not answer in time", None
+                failure, retry_after = "it does not respond in time", None
             except self._errors.TransportError as error:
                 reached = not isinstance(error, self._errors.ConnectError)
                 failure, retry_after = self._without_secrets(str(error) or type(error).__name__), None
@@ -220,8 +220,8 @@ class Connection:
                 break
             time.sleep(min(retry_after if retry_after is not None else wait, _LONGEST_WAIT))
         raise ServerDownError(
-            f"{self.url}: {self.title} cannot be reached ({failure}), after {len(_WAITS) + 1} tries. Is it running, "
-            "and is the address right?"
+            f"{self.url}: {self.title} cannot be reached ({failure}), after {len(_WAITS) + 1} tries. Check that it "
+            "is running and that the address is right"
         )
 
     # ----------------------------------------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ class Connection:
             if _origin(target) != _origin(self.url):
                 raise ServerError(
                     f"{self.url}: redirects to {shown(self._without_secrets(target))}, another server; the token is "
-                    "not sent there. If that is the right one, give its address with --url"
+                    "not sent there. If that server is the right one, give its address with --url"
                 )
             if method != "GET":
-                raise ServerError(f"{self.url}: redirects {path}, which was to be changed; is the address right?")
+                raise ServerError(f"{self.url}: redirects {path}, which was to be changed; check the address")
             address, params = target, None
-        raise ServerError(f"{self.url}: redirects in a circle at {path}; is the address right?")
+        raise ServerError(f"{self.url}: redirects in a loop at {path}; check the address")
 
     def _read(self, response: httpx.Response) -> Any:
         """The answer, read up to a limit of size and time."""
@@ -263,9 +263,9 @@ class Connection:
         for part in response.iter_bytes():
             size += len(part)
             if size > MAX_ANSWER:
-                raise ServerError(f"{self.url}: an answer is larger than {MAX_ANSWER >> 20} MB, which is not read")
+                raise ServerError(f"{self.url}: a response is larger than {MAX_ANSWER >> 20} MB, which is not read")
             if time.monotonic() - begin > _WHOLE:
-                raise self._errors.ReadTimeout("the answer does not end")
+                raise self._errors.ReadTimeout("the response does not end")
             parts.append(part)
         text = b"".join(parts)
         if not text.strip():
@@ -276,19 +276,20 @@ class Connection:
             if response.status_code >= 400:
                 return None  # a page for people: the status says what there is to know
             raise ServerError(
-                f"{self.url}: does not answer with JSON; is it the address of {self.title}, without a page's path?"
+                f"{self.url}: does not respond with JSON; check that it is the address of {self.title}, without a "
+                "page's path"
             ) from None
 
     def _refused(self, status: int, answer: Any, path: str) -> ServerError:
         said = self._detail(answer)
         why = f" ({said})" if said else ""
         if status == 401:
-            return ServerError(f"{self.url}: the token is refused{why}. Copy a valid one from your account", 401)
+            return ServerError(f"{self.url}: the token is rejected{why}. Copy a valid one from your account", 401)
         if status == 403:
             return ServerError(f"{self.url}: the token does not allow this ({path}){why}", 403)
         if status == 404:
             return ServerError(f"{self.url}: has no {path}{why}", 404)
-        return ServerError(f"{self.url}: refuses {path} with status {status}{why}", status)
+        return ServerError(f"{self.url}: rejects {path} with status {status}{why}", status)
 
     def _detail(self, answer: Any) -> str:
         """What the server says about a refusal, as far as it is short and holds no token."""

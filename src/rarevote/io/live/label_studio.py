@@ -35,8 +35,8 @@ _TRIES = 3  # of a whole push, where it is not known what the server followed
 
 #: what to know where annotators see our labels before they answer
 PRELABELLED = (
-    f"the project shows predictions of {MODEL_NAME} to annotators before they answer: votes that begin with our label "
-    "are not independent, and agree with it. Choose another model, or none, in the project's settings (Annotation)"
+    f"the project shows predictions of {MODEL_NAME} to annotators before they answer: votes that start from this label "
+    "are not independent. Choose another model, or none, in the project's settings (Annotation)"
 )
 
 Record = dict[str, Any]
@@ -87,14 +87,14 @@ class Token:
         except ServerError as error:
             if error.status in (400, 401):
                 raise ServerError(
-                    f"{connection.url}: the personal access token is not valid, or was revoked. Make another one in "
-                    f"{TITLE} (Account & Settings, Personal Access Token) and put it into {TOKEN_VARIABLE}",
+                    f"{connection.url}: the personal access token is not valid, or was revoked. Create a new one in "
+                    f"{TITLE} (Account & Settings, Personal Access Token) and set it in {TOKEN_VARIABLE}",
                     401,
                 ) from None
             raise
         key = answer.get("access") if isinstance(answer, dict) else None
         if not isinstance(key, str):
-            raise ServerError(f"{connection.url}: gave no key for the personal access token; is it {TITLE}?")
+            raise ServerError(f"{connection.url}: gave no key for the personal access token; check that it is {TITLE}")
         return Secret(key)
 
 
@@ -141,7 +141,7 @@ class Project:
     def __init__(self, url: str, number: int, *, token: str | Secret | None = None) -> None:
         secret = Secret(token) if isinstance(token, str) else token or token_from_environment()
         if secret is None:
-            raise ParameterError(f"no token: put one into the environment variable {TOKEN_VARIABLE}")
+            raise ParameterError(f"no token: set the environment variable {TOKEN_VARIABLE}")
         self.number = number
         self._token = Token(secret)
         self._server = Connection(url, self._token, title=TITLE)
@@ -191,7 +191,7 @@ class Project:
                     raise self._refused_token(error) from None
                 raise
             if not isinstance(found, dict) or found.get("id") != self.number:
-                raise ServerError(f"{self.url}: does not answer as {TITLE} does; is the address right?")
+                raise ServerError(f"{self.url}: does not respond like {TITLE}; check the address")
             self._info = found
         return self._info
 
@@ -235,7 +235,7 @@ class Project:
             for task in found:
                 number = task.get("id") if isinstance(task, dict) else None
                 if not isinstance(number, int) or number <= last or not isinstance(task.get("data"), dict):
-                    raise ServerError(f"{self.url}: lists tasks that cannot be used; is it {TITLE}?")
+                    raise ServerError(f"{self.url}: lists tasks that cannot be used; check that it is {TITLE}")
                 last = number
                 yield task
             if len(found) < PAGE:
@@ -316,7 +316,7 @@ class Project:
     def _page(self, params: Mapping[str, Any]) -> Record:
         page = self._server.request("GET", "/api/tasks/", params={"project": self.number, **params})
         if not isinstance(page, dict) or not isinstance(page.get("tasks"), list):
-            raise ServerError(f"{self.url}: does not answer with tasks as {TITLE} does; is the address right?")
+            raise ServerError(f"{self.url}: does not list tasks like {TITLE}; check the address")
         return page
 
     def _replace(self, predictions: Sequence[Record], progress: Callable[[int], None]) -> int:
@@ -348,16 +348,16 @@ class Project:
         if taken != len(batch):
             question = next((entry["from_name"] for one in batch for entry in one["result"]), None)
             raise ServerError(
-                f"{self.title}: took {taken} of {len(batch)} predictions. Does its labelling interface still ask "
-                f"{shown(question)}, with these choices? Pull, aggregate and push again"
+                f"{self.title}: accepted {taken} of {len(batch)} predictions. Check that its labelling interface "
+                f"still asks {shown(question)} with these choices, then pull, aggregate and push again"
             )
 
     def _check_column(self, name: str, tasks: Iterable[Record]) -> None:
         for task in tasks:
             if name in task["data"] and name not in own_columns(task):
                 raise InputError(
-                    f"{self.title}: its data have a column {shown(name)} already, which is not ours (task "
-                    f"{task['id']}); name another one: --column p_CLASS=NAME"
+                    f"{self.title}: its data already have a column {shown(name)} that rarevote did not write (task "
+                    f"{task['id']}); choose another name: --column p_CLASS=NAME"
                 )
 
     def _patch(self, name: str, values: Mapping[int, float], tasks: Mapping[int, Record]) -> int:
@@ -377,9 +377,9 @@ class Project:
         if self._token.is_personal:
             return error
         return ServerError(
-            f"{self.url}: the legacy token is refused. Such tokens are off by default: make a "
-            f"personal access token (Account & Settings) and put it into {TOKEN_VARIABLE}, or let the owner of the "
-            "organization allow legacy tokens",
+            f"{self.url}: the legacy token is rejected. Such tokens are off by default: create a "
+            f"personal access token (Account & Settings) and set it in {TOKEN_VARIABLE}, or ask the owner of the "
+            "organization to allow legacy tokens",
             401,
         )
 
@@ -410,7 +410,7 @@ def pushed_words(done: Pushed, project: Project) -> str:
     if done.deleted:
         parts.append(f"{done.deleted:,} of an earlier push replaced")
     if done.gone:
-        parts.append(f"{counted(done.gone, 'label')} of tasks that the project does not have any more left out")
+        parts.append(f"{counted(done.gone, 'label')} skipped, because the project no longer has their tasks")
     if done.patched:
         parts.append(f"the column of {counted(done.patched, 'task')} changed")
     return "; ".join(parts)

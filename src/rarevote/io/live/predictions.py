@@ -28,7 +28,7 @@ def predictions(
         scores: the probability of each label.
 
     Raises:
-        InputError: it is not a full export of Label Studio, or a task's id is no number.
+        InputError: it is not a full export of Label Studio, or a task's id is not a number.
     """
     check_export(export)
     rows = [row for row in zip(tasks, labels, scores, strict=True) if str(row[1]) != ""]
@@ -43,7 +43,7 @@ def predictions(
 def check_export(export: Export) -> None:
     """Refuse an export whose labels cannot be pushed."""
     if export.platform != "label-studio":
-        raise InputError(f"{export.path}: is not an export of Label Studio; rarevote pull label-studio makes one")
+        raise InputError(f"{export.path}: not an export of Label Studio; rarevote pull label-studio writes one")
     check(export.details)
 
 
@@ -75,7 +75,7 @@ class Column:
         what, sign, name = text.rpartition("=") if "=" in text else (text, "", text)
         if not what.startswith(_CLASS) or len(what) == len(_CLASS) or (sign and not name.strip()):
             option = how("column", "--column")
-            raise ParameterError(f"{option} wants p_CLASS, such as p_defect, or p_defect=NAME, got {text!r}")
+            raise ParameterError(f"{option} must be p_CLASS, such as p_defect, or p_defect=NAME, got {text!r}")
         self.of_class, self.name = what.removeprefix(_CLASS), name.strip()
 
     def numbers(self, classes: Iterable[Any], tasks: Iterable[Any], p: Any, export: Export) -> dict[int, float]:
@@ -96,7 +96,7 @@ class Column:
         if k is None:
             raise ParameterError(f"no class is called {self.of_class!r}; the classes are {some_names(names)}")
         if export.multilabel:
-            raise InputError("a column has one number for an item, and with several choices an item has several")
+            raise InputError("a column has one number per item, but with several choices an item has several")
         return {_number(task): round(float(p[row, k]), _DIGITS) for row, task in enumerate(tasks)}
 
     def numbers_of_file(self, result: ResultFile, export: Export) -> dict[int, float]:
@@ -106,7 +106,7 @@ class Column:
             InputError: it has no probabilities.
         """
         if "p:" not in result.classes:
-            raise InputError("the result has no columns p:<class>, so that there is nothing to put into a column")
+            raise InputError("the result has no columns p:<class>, so there are no numbers for the column")
         return self.numbers(result.classes["p:"], result.labels, result.probabilities["p:"], export)
 
 
@@ -114,4 +114,4 @@ def _number(task: Any) -> int:
     try:
         return int(task)
     except ValueError:
-        raise InputError(f"{task!r} is not the number of a task of Label Studio; push what was pulled") from None
+        raise InputError(f"{task!r} is not the number of a Label Studio task; push labels of a pulled export") from None

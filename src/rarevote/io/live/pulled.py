@@ -111,7 +111,7 @@ def _earlier(path: Path, project: Project) -> _Earlier | None:
 
 
 def _own_tasks(path: Path, project: Project) -> Iterator[Mapping[str, Any]]:
-    other = f"{path}: is there already and does not hold tasks of {project.title}; name another file, or remove it"
+    other = f"{path}: already exists and does not have tasks of {project.title}; choose another file, or remove it"
     try:
         for task in tasks_in(path):
             if task.get("project") != project.number or not isinstance(task.get("id"), int):

@@ -2,7 +2,7 @@
 
 Which platforms there are, :data:`PLATFORMS` says; nothing else repeats the list, and reading it imports no reader. To
 add one: write a module of its name with a function ``recognises(beginning)``, which knows its files, and a function
-``read(files, options)``; where labels can go back to it also ``check`` and ``labelled``, and where it tells what is
+``read(files, options)``; where labels can go back to it also ``check`` and ``labelled``, and where it says what is
 shown ``items`` (:mod:`.write_back`). Add a line here, a fixture and a section of ``docs/howto/platforms.md``.
 """
 
@@ -129,7 +129,7 @@ def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = 
     """Read the answers to one question of an export.
 
     Args:
-        export: a file (also ``.gz``), a zip, or a folder; or its files, if somebody has looked at them already.
+        export: a file (also ``.gz``), a zip, or a folder; or its files, if they are already open.
         options: how to read.
         **given: fields of :class:`ReadOptions`, instead of ``options``: ``platform``, ``question``, ``show`` ...
 
@@ -141,24 +141,24 @@ def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = 
     options = options or ReadOptions(**given)
     options = replace(options, show=[name for names in options.show for name in names.split(",")])
     if options.platform is not None and options.platform not in PLATFORMS:
-        raise ParameterError(f"no platform is called {options.platform!r}; there is {', '.join(PLATFORMS)}")
+        raise ParameterError(f"no platform is called {options.platform!r}; the platforms are {', '.join(PLATFORMS)}")
     files = _opened(export)
     reader = _reader(files, options.platform)
     if options.include_predictions and not options.prediction_columns and not reader.has_predictions:
         raise ParameterError(
-            f"an export of {reader.title} holds no predictions of models; name the column that does: "
+            f"an export of {reader.title} has no predictions of models; name the column that has them: "
             + how("prediction_columns=[...]", "--prediction-column NAME")
         )
     if options.ground_truth and reader.name != "label-studio":
         raise ParameterError(f"an export of {reader.title} marks no annotation as ground truth")
     if options.annotator_columns and reader.name != "inspect-ai":
         raise ParameterError(
-            f"{how('annotator_columns', '--annotator-column')} is for tables with one column per annotator, and this "
-            f"is an export of {reader.title}"
+            f"{how('annotator_columns', '--annotator-column')} needs a table with one column per annotator; this is "
+            f"an export of {reader.title}"
         )
     if options.worker_from and not reader.has_person_files:
         raise ParameterError(
-            f"{how('worker_from', '--worker-from')} is for tables, one file per person; an export of {reader.title} "
+            f"{how('worker_from', '--worker-from')} needs tables, one file per person; an export of {reader.title} "
             "names its annotators"
         )
     try:
@@ -202,7 +202,7 @@ def _reader(files: ExportFiles, name: str | None) -> Platform:
         table = how("rarevote.read(path)", "rarevote aggregate FILE")
         raise InputError(
             f"{files.path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform ({named}), or, if "
-            f"this is a table of tasks, workers and labels, read it as it is: {table}"
+            f"this is a table of tasks, workers and labels, read it as a table: {table}"
         )
     if name is not None and found is not None and found != name:
         raise InputError(

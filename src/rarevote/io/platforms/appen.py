@@ -58,7 +58,7 @@ def read_units(part: Part, path: Path, options: ReadOptions) -> Export:
         _read_unit(unit, where, collector)
     if not has_judgments:
         raise InputError(
-            f"{part.title}: no unit has results.judgments: an aggregated report no longer says who answered what. "
+            f"{part.title}: no unit has results.judgments: an aggregated report does not say who answered what. "
             "Download the full report, as CSV or JSON"
         )
     return collector.finish(
@@ -145,7 +145,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     table = open_table(part)
     if _WORKER not in table.header and "_trusted_judgments" in table.header:
         raise InputError(
-            f"{table.title}: this is Appen's aggregated report, which no longer says who answered what; "
+            f"{table.title}: this is Appen's aggregated report, which does not say who answered what; "
             "download the full report"
         )
     table.need("the task", _UNIT)
@@ -176,8 +176,8 @@ def _questions(table: PlatformTable, wanted: str | None) -> list[str]:
     found = {name for name in own if f"{name}{GOLD}" in table.header} | _varying(table, own)
     if not found:
         raise InputError(
-            f"{table.title}: which column holds the answers? No column has a {GOLD} column beside it or differs "
-            f"within a unit. Say which: {name_question('...')}; there is {shown_names(own)}"
+            f"{table.title}: cannot find the column of answers. No column has a {GOLD} column beside it or differs "
+            f"within a unit. Name it: {name_question('...')}; the columns are {shown_names(own)}"
         )
     return [name for name in own if name in found]
 

@@ -12,8 +12,8 @@
 
 Files are JSON (records, columns, records by id, a page of the API), JSON lines, Parquet, the folder that ``to_disk``
 makes, or that of a dataset on the hub. An answer counts if its status is ``submitted``, or if the form has no status.
-The record's own ``status`` is no filter: pending records hold votes. Where the dataset's ``settings.json`` lies beside
-the records, it says which questions are choices; without it the values tell, and a text question looks like a choice.
+The record's own ``status`` is ignored: pending records have votes. Where the dataset's ``settings.json`` lies beside
+the records, it says which questions are choices; without it the values decide, and a text question looks like a choice.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _as_long(values: Any, size: int) -> list[Any]:
     if values is None:
         return [None] * size
     if not isinstance(values, list) or len(values) != size:
-        raise InputError(f"{size} answers do not go with these users or statuses: {shown_text(values)[:60]}")
+        raise InputError(f"{size} answers do not match the users or statuses: {shown_text(values)[:60]}")
     return values
 
 
@@ -296,8 +296,8 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     return collector.finish(
         "argilla",
         files.path,
-        no_annotator="Argilla writes null for users that it no longer knows.",
-        no_question=f"no question was answered by a choice; found: {', '.join(map(repr, other)) or 'none'}",
+        no_annotator="Argilla writes null for deleted users.",
+        no_question=f"no question has choices as answers; found: {', '.join(map(repr, other)) or 'none'}",
     )
 
 

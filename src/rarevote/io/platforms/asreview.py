@@ -37,9 +37,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         table.need("the label", _LABEL, advice="Give exports of ASReview only")
     tasks = {_task_column(table) for table, _ in tables}
     if len(tasks) > 1:
-        raise InputError(
-            f"{files.path}: the files name their records by different columns ({', '.join(sorted(tasks))})"
-        )
+        raise InputError(f"{files.path}: the files identify records by different columns ({', '.join(sorted(tasks))})")
     for table, person in tables:
         _read_rows(table, next(iter(tasks)), person, collector)
     one_each = how('worker_from="file"', "--worker-from file")
@@ -55,7 +53,7 @@ def _task_column(table: PlatformTable) -> str:
     own = [name for name in table.header if may_be("task", name)]
     found = own[0] if len(own) == 1 else table.find(_GROUP, "")  # the last is the number of the row
     if found is None:
-        raise InputError(f"{table.title}: no column names the records; export with {_GROUP}")
+        raise InputError(f"{table.title}: no column identifies the records; export with {_GROUP}")
     return found
 
 

@@ -29,13 +29,13 @@ REJECTED = "rejected"
 DRAFT = "draft"
 NO_ANSWER = "no answer"
 NO_ANNOTATOR = "no annotator named"
-PREDICTION = "prediction of a model, not asked for"
+PREDICTION = "prediction of a model, not requested"
 TAKEN_AS_GOLD = "ground truth: used as gold, not as a vote"
-IGNORED_TRUTH = "ground truth, which was to be ignored"
+IGNORED_TRUTH = "ground truth, ignored as requested"
 
 
 class NotUtf8Error(InputError):
-    """The bytes are no UTF-8: the caller may try Windows' encoding before it gives up."""
+    """The bytes are not UTF-8: the caller may try Windows' encoding before it gives up."""
 
     def __init__(self, place: str, encoding: str) -> None:
         super().__init__(
@@ -67,7 +67,7 @@ class Export:
         unanswered: tasks that the export names and that have no row.
         shown_unanswered: the same columns as ``shown``, one value for each of these tasks.
         gold: labels by task.
-        left_out: how many answers are no rows, by reason.
+        left_out: how many answers have no row, by reason.
         cautions: what a person should know first: there is only one annotator, or some have no names.
         notes: anything else a person should know.
         n_records: records of the file.
@@ -145,7 +145,7 @@ def nothing_ticked_note(n_empty: int, *, ignored: bool = False) -> list[str]:
     if ignored:
         return [f"{answers} and {'is' if n_empty == 1 else 'are'} left out"]
     otherwise = how('nothing_ticked="ignore"', "--nothing-ticked ignore")
-    return [f"{answers}: a no to every choice ({otherwise} leaves such answers out)"]
+    return [f"{answers}: counted as no to every choice ({otherwise} skips such answers)"]
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """From what a platform's reader finds to an :class:`Export`.
 
-A platform's module reads its records and tells a :class:`Collector` what it finds: an item, a vote, a gold label, an
-answer that does not count. The rules that do not depend on the platform are here: which of several questions, several
-choices in one answer, annotators without a name, models as further workers, items without votes.
+A platform's module reads its records and passes what it finds to a :class:`Collector`: an item, a vote, a gold label,
+an answer that does not count. The rules that do not depend on the platform are here: which of several questions,
+several choices in one answer, annotators without a name, models as further workers, items without votes.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ class Collector:
         return question == (self.questions[0] if wanted is None else wanted)  # a column may leave it without a name
 
     def answering(self, task: str | None, worker: str | None = None) -> None:
-        """Whose answer is read now, and to which task; None where it is nobody's, such as a model's."""
+        """Whose answer is read now, and to which task; None where it is not a person's, such as a model's."""
         self._answering = None if task is None else (task, worker)
 
     def note(self, question: str, given: Any) -> None:
-        """What stands as the answer to a question, taken or not: it tells which question is meant."""
+        """What stands as the answer to a question, taken or not: it decides which question is meant."""
         self.survey.found(question)
         if self._answering is not None:
             self.survey.note(question, given, *self._answering)
@@ -148,7 +148,7 @@ class Collector:
 
         Args:
             task: the task.
-            worker: the worker; None is counted as an answer of nobody.
+            worker: the worker; None is counted as an answer without an annotator.
             choices: what was chosen.
             where: the record, for messages.
             find: gives the value of a column to show, or ABSENT.
@@ -223,7 +223,7 @@ class Collector:
         return lambda name: look_up(name, *places)
 
     def names(self, value: Any, where: str) -> list[str]:
-        """The choices in a value, a name or a list of names; what is no text is kept to be written back as it was."""
+        """The choices in a value, a name or a list of names; what is not text is kept to be written back as it was."""
         names = []
         for item in value if isinstance(value, list) else [value]:
             name = as_text(item, where)
@@ -274,7 +274,7 @@ class Collector:
         worker = [renamed(name, name) for name in self._worker] if self.aliases else self._worker
         gold, contradicting = self._agreed_gold()
         if contradicting:
-            self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
+            self.notes.append(f"{contradicting:,} tasks have more than one gold answer and are left without gold")
         self.notes += nothing_ticked_note(self._n_empty)
         options = self.options
         read = {question, *options.show, *options.prediction_columns, options.gold_column}
@@ -311,11 +311,11 @@ class Collector:
     def _refuse_nothing(self, question: str, no_annotator: str) -> None:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in self._left_out.most_common()) or "none given"
         if nameless := self._left_out[NO_ANNOTATOR]:
-            answers = "the only answer names no" if nameless == 1 else f"none of the {nameless:,} answers names its"
-            others = f" (further left out: {reasons})" if len(self._left_out) > 1 else ""
+            answers = "the only answer has no" if nameless == 1 else f"none of the {nameless:,} answers has an"
+            others = f" (also ignored: {reasons})" if len(self._left_out) > 1 else ""
             raise InputError(
-                f"{self.title}: {answers} annotator, so nothing can be learned about who is reliable{others}. "
-                f"{no_annotator or 'Export with the names, or numbers, of those who answered.'}"
+                f"{self.title}: {answers} annotator, so reliability cannot be estimated{others}. "
+                f"{no_annotator or 'Export with the names or numbers of the annotators.'}"
             )
         raise InputError(f"{self.title}: no answers to {question!r} are left ({reasons})")
 
@@ -324,11 +324,11 @@ class Collector:
         said = []
         if nameless := self._left_out[NO_ANNOTATOR]:
             of_all = f"{nameless:,} of {nameless + len(workers):,} answers"
-            said.append(f"{of_all} name no annotator and are left out. {no_annotator}".strip())
+            said.append(f"{of_all} have no annotator and are ignored. {no_annotator}".strip())
         people = {name for name in workers if not name.startswith(MODEL) and name not in self.judges}
         if len(people) == 1 and len(set(workers)) == 1:
             said.append(
-                f"all answers are by one annotator ({people.pop()}), so there is nobody to compare them with: export "
+                f"all answers are from one annotator ({people.pop()}), so there are no others to compare with: export "
                 "the answers of the whole team, or ask two more people about the same items"
             )
         return (*said, *self.cautions)
@@ -339,7 +339,9 @@ class Collector:
             named.append(self.options.gold_column)
         for name in named:
             if name not in self._ever_shown:
-                raise ParameterError(f"{self.title}: nothing is called {name!r}; there is {shown_names(self._keys)}")
+                raise ParameterError(
+                    f"{self.title}: no column is called {name!r}; the columns are {shown_names(self._keys)}"
+                )
 
     def _agreed_gold(self) -> tuple[dict[str, tuple[str, ...]], int]:
         """The gold, labels that contradict each other or name several classes left out and counted."""

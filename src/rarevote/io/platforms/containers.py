@@ -64,7 +64,7 @@ def open_export(path: Path, found: FileInfo | None = None) -> ExportFiles:
 
     Args:
         path: the file or folder.
-        found: the file, if somebody has looked at it already.
+        found: the file, if it was already inspected.
 
     Raises:
         InputError: nothing is there, it cannot be opened, or it holds no file that an export could be.
@@ -106,7 +106,7 @@ def _in_folder(path: Path) -> ExportFiles:
         files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in endings and file.is_file()]
         if files:
             return ExportFiles(path, tuple(_file_part(file, file.stem) for file in files))
-    raise InputError(f"{path}: a folder without any {_ENDINGS} file")
+    raise InputError(f"{path}: the folder has no {_ENDINGS} file")
 
 
 def _zip_parts(path: Path) -> tuple[Part, ...]:
@@ -119,8 +119,8 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
         raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
     if not members:
         _refuse_fasttext(path, everything)
-        raise InputError(f"{path}: a zip file without any {_ENDINGS} file; export as one of these")
-    check_zip(members, path.stat().st_size, title=str(path), instead="unpack it, and give what you trust")
+        raise InputError(f"{path}: the zip has no {_ENDINGS} file; export as one of these")
+    check_zip(members, path.stat().st_size, title=str(path), instead="unpack it, and use only files that you trust")
 
     def part(entry: zipfile.ZipInfo) -> Part:
         def opened() -> IO[bytes]:

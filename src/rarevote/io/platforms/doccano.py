@@ -4,8 +4,8 @@ A task is ``id``, an annotator the name of the file, an answer the list ``label`
 a CSV the labels of a document stand in one cell with ``#`` between. Every file lists every document, so an empty list
 means that the annotator did not answer, and the file of a member who did nothing may be empty. Versions before 1.0
 write ``annotations``, a list of ``{label, user}``, or a CSV with one row per label and user. A shared project exports
-``all.jsonl``, which no longer says who chose what: it is refused. So are ``labels`` of versions before 1.0, passages
-(``[start, end, name]``) and boxes, which are no choices.
+``all.jsonl``, which does not say who chose what: it is refused. So are ``labels`` of versions before 1.0, passages
+(``[start, end, name]``) and boxes, which are not choices.
 
 Labels back to doccano: its documents, one per line, with the aggregated label, for *Import dataset* as JSONL.
 
@@ -78,7 +78,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     if options.question in spans and options.question not in collector.questions:
         raise InputError(f"{path}: {options.question!r} marks passages or boxes; votes on spans cannot be aggregated")
     if len(parts) == 1 and not collector.details.get("users"):
-        collector.notes.append(f"one file is one annotator, here {parts[0].stem!r}; give the zip for all of them")
+        collector.notes.append(f"one file has one annotator, here {parts[0].stem!r}; give the zip for all of them")
     marked = ", ".join(map(repr, spans))
     return collector.finish(
         "doccano",
@@ -86,7 +86,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         no_question=(
             f"{marked} marks passages or boxes ([start, end, name]); votes on spans cannot be aggregated"
             if spans
-            else "no document has a label; was it exported as JSONL or CSV?"
+            else "no document has a label; export as JSONL or CSV"
         ),
     )
 

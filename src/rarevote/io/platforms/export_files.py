@@ -35,7 +35,7 @@ def undamaged(title: str) -> Iterator[None]:
         with readable(title):
             yield
     except _NOT_UNZIPPED as error:
-        raise InputError(f"{title}: cannot be read (damaged or cut off: {error})") from None
+        raise InputError(f"{title}: cannot be read (damaged or incomplete: {error})") from None
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Part:
         title: how messages call it.
         stem: its name without folder and ending; doccano names its files after the annotators.
         open: gives its bytes from the beginning.
-        looked: its first bytes and whether there are no more, where somebody has looked already.
+        looked: its first bytes and whether there are no more, where they were already read.
         encoding: of its text.
     """
 
@@ -163,7 +163,7 @@ class ExportFiles:
         if len(self.parts) > 1:
             first, second, *_ = self.parts
             raise InputError(
-                f"{self.path}: holds {len(self.parts)} files ({first.stem}, {second.stem}, ...), but this platform "
+                f"{self.path}: has {len(self.parts)} files ({first.stem}, {second.stem}, ...), but this platform "
                 "exports one: give that file"
             )
         return self.parts[0]

@@ -77,8 +77,8 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
                 _read_score(scorer, sample.scores[scorer], task, sample.where, collector, find, kinds)
     if level:
         named = "id:epoch" if level == 1 else "the uuid of the sample"
-        collector.notes.append(f"the samples were run several times: a task is {named}")
-    export = collector.finish("inspect-ai", files.path, no_question="no sample has a score: was it scored?")
+        collector.notes.append(f"the samples were run several times, so a task is {named}")
+    export = collector.finish("inspect-ai", files.path, no_question="no sample has a score: score the log first")
     kinds.check(export)
     return export
 
@@ -102,8 +102,8 @@ class _Kinds:
         if len(self._scorers) > 1:
             proposed = " or ".join(name_annotators(list(names)) for names in self._scorers.values())
             raise InputError(
-                f"{export.path}: the scorers of {export.question!r} give values of different kinds, which are not the "
-                f"same classes. Say which to compare: {proposed}"
+                f"{export.path}: the scorers of {export.question!r} give values of different kinds, which are "
+                f"different classes. Choose which to compare: {proposed}"
             )
 
 

@@ -33,7 +33,7 @@ def walk_json(part: Part) -> Iterator[tuple[int, Any]]:
     """Number (from 1) and value of every record of a part.
 
     Raises:
-        InputError: the text is no JSON, or ends too early; the message says at which byte and in which record.
+        InputError: the text is not JSON, or ends too early; the message says at which byte and in which record.
     """
     with part.open() as stream:
         yield from _Walker(part, stream).records()
@@ -44,11 +44,11 @@ def walk_objects(part: Part, what: str, noun: str = "record") -> Iterator[tuple[
 
     Args:
         part: the file.
-        what: what a record should be, for the message that one is no object.
+        what: what a record should be, for the message that one is not an object.
         noun: what messages call a record.
 
     Raises:
-        InputError: as :func:`walk_json` does, or a record is no object.
+        InputError: as :func:`walk_json` does, or a record is not an object.
     """
     for number, record in walk_json(part):
         where = f"{part.title}: {noun} {number:,}"

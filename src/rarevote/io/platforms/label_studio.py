@@ -101,7 +101,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
             raise InputError(f"{where} has no annotations: ask the API for them (GET /api/tasks?...&fields=all)")
         bare += _read_task(record, where, collector, controls, truth)
     controls.check(collector)
-    collector.leave_out("annotation given only by its number", bare)
+    collector.leave_out("annotation given only by its id", bare)
     collector.notes += truth.notes()
     if totals and collector.n_records < max(totals):
         collector.cautions.append(
@@ -113,9 +113,9 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         files.path,
         no_annotator="Export with completed_by.",
         no_question=(
-            f"{bare:,} annotations are given only by their numbers; export with the annotations in full"
+            f"{bare:,} annotations are given only by their ids; export with full annotations"
             if bare
-            else f"no choice control was answered; controls found: {controls.listed()}"
+            else f"no choice control has answers; controls found: {controls.listed()}"
         ),
     )
 
@@ -164,7 +164,7 @@ class _GroundTruth:
             return []
         gold = how('ground_truth="gold"', "--ground-truth gold")
         marked = f"{counted(self._n_votes, 'annotation is', 'annotations are')} marked as ground truth"
-        return [f"{marked}, as Label Studio marks imported ones; they are read as votes ({gold} makes gold of them)"]
+        return [f"{marked}, which Label Studio does on import; they are read as votes ({gold} uses them as gold)"]
 
 
 def _is_marked(annotation: Mapping[str, Any]) -> bool:
@@ -297,7 +297,7 @@ def read_short(part: Part, path: Path, options: ReadOptions) -> Export:
     if options.ground_truth:
         raise ParameterError(f"{part.title}: only Label Studio's full JSON export marks ground truth; export as JSON")
     if options.include_predictions and not options.prediction_columns:
-        raise ParameterError(f"{part.title}: only Label Studio's full JSON export holds predictions; export as JSON")
+        raise ParameterError(f"{part.title}: only Label Studio's full JSON export has predictions; export as JSON")
     collector, controls = Collector(part.title, options), Controls()
     questions = _questions(part, options)
     for number, (where, record) in enumerate(_records(part), 1):
@@ -308,7 +308,7 @@ def read_short(part: Part, path: Path, options: ReadOptions) -> Export:
         "label-studio",
         path,
         no_annotator="Export as JSON.",
-        no_question=f"no choice control was answered; found: {controls.listed()}",
+        no_question=f"no choice control has answers; found: {controls.listed()}",
     )
 
 
@@ -342,8 +342,8 @@ def _questions(part: Part, options: ReadOptions) -> list[str]:
         found[options.question] = None
     if not found and options.question in (None, ALL):
         raise InputError(
-            f"{part.title}: which column holds the answers? None differs between the annotations of a task. Say which: "
-            f"{name_question('...')}; there is {shown_names([key for key in keys if key not in _OWN])}"
+            f"{part.title}: cannot find the column of answers. None differs between the annotations of a task. Name "
+            f"it: {name_question('...')}; the columns are {shown_names([key for key in keys if key not in _OWN])}"
         )
     return [key for key in keys if key in found]
 
@@ -441,7 +441,7 @@ def check(details: Mapping[str, Any]) -> None:
     """Refuse the short exports, by the details of an :class:`Export`."""
     if "control" not in details:
         raise InputError(
-            "labels can go back to Label Studio only from its full JSON export: JSON-MIN and CSV do not say what is "
+            "labels can be written back only to Label Studio's full JSON export: JSON-MIN and CSV do not say what is "
             "data and what the controls are called. Export as JSON"
         )
 
@@ -486,7 +486,7 @@ OWN_COLUMNS = "rarevote_columns"
 
 
 def own_columns(record: Mapping[str, Any]) -> frozenset[str]:
-    """Columns of a task's data that ``rarevote push`` wrote; whoever answers must not see them.
+    """Columns of a task's data that ``rarevote push`` wrote; annotators must not see them.
 
     >>> own_columns({"data": {"p_defect": 0.9}, "meta": {"rarevote_columns": ["p_defect"]}})
     frozenset({'p_defect'})

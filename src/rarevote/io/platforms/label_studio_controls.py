@@ -71,7 +71,7 @@ class Controls:
             f"{name!r} ({kind}{' of regions' if name in self.of_regions else ''})" for name, kind in self.kinds.items()
         ]
         takable = [name for name, kind in self.kinds.items() if kind in _ON_REQUEST]
-        hint = f". To take one as classes: {name_question(takable[0])}" if takable else ""
+        hint = f". To use one as classes: {name_question(takable[0])}" if takable else ""
         return (", ".join(named) or "none") + hint
 
 

@@ -247,7 +247,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
             choices = _choices(given, answer, question, f"{where}, {_ANSWER}{answer}")
             collector.vote(task, text_in(row, *_WORKER) or None, choices, where, find, empty_is_no=question.options)
     if alike:
-        collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; they are tasks of their own here")
+        collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; each is a separate task here")
 
 
 def _inputs_of_items(table: PlatformTable, question: _Question) -> dict[str, list[str]]:

@@ -70,16 +70,16 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     collector.leave_out("answer about passages or boxes, not about the item", spans)
     if nameless := collector.workers_like(_NAMELESS):
         collector.cautions.append(
-            f"{counted(nameless, 'annotator is', 'annotators are')} called by the time at which the server was "
-            "started: one person may be several of them, and several people one. Prodigy knows people who open the app "
-            "with ?session=NAME"
+            f"{counted(nameless, 'annotator is', 'annotators are')} named after the start time of the server, "
+            "so one person can have several names and several people one. Prodigy records names if annotators open the "
+            "app with ?session=NAME"
         )
     return collector.finish(
         "prodigy",
         files.path,
-        no_annotator="Prodigy names them when every annotator opens the app with ?session=NAME.",
+        no_annotator="Prodigy records names if annotators open the app with ?session=NAME.",
         no_question=(
-            f"{spans:,} lines mark passages or boxes and none chooses; votes on spans cannot be aggregated"
+            f"{spans:,} lines mark passages or boxes and none has a choice; votes on spans cannot be aggregated"
             if spans
             else "no answers"
         ),
@@ -105,7 +105,7 @@ def answer_of(
         where: for messages.
         wanted: the question, if one was chosen.
         multilabel: whether all labels are taken together.
-        collector: told the values that are no text, so that they can be written back as they were.
+        collector: gets the values that are not text, so that they can be written back unchanged.
     """
     names = choices_in_value if collector is None else collector.names
     if wanted is not None and wanted in record and wanted not in (CHOICE, BINARY, LABEL):

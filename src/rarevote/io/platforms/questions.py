@@ -2,7 +2,7 @@
 
 Forms ask for more than the label: comments, hidden inputs, times. What was answered to each question is tallied while
 the export is read (:class:`QuestionSurvey`); those that look like a choice are ranked, and the only one is taken or
-all of them are proposed. Free text, even where it was chosen by name, is no set of classes (:func:`is_free_text`).
+all of them are proposed. Free text, even where it was chosen by name, is not a set of classes (:func:`is_free_text`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOMENT = re.compile(  # a day, an hour, or seconds since 1970
 
 
 class EveryQuestionError(InputError):
-    """Every question is wanted, by somebody who reads one: the caller reads them one after the other, or refuses.
+    """Every question is wanted, but one is read at a time: the caller reads them one after the other, or refuses.
 
     Attributes:
         questions: those that look like a choice, best first, and whether an answer to one has several choices.
@@ -64,10 +64,10 @@ def name_question(name: str) -> str:
 
 
 def is_free_text(counts: Counter[str], n_answers: int) -> bool:
-    """Whether answers are texts that everybody writes for themselves, and no choice between a few.
+    """Whether answers are texts that annotators write themselves, not a choice between a few.
 
     They are where there are more different ones than a tenth of the answers; in a small file, where that says little,
-    they must also be more than ten, or long, or texts of several words that hardly ever come twice.
+    they must also be more than ten, or long, or texts of several words that hardly ever repeat.
 
     >>> is_free_text(Counter(yes=3, no=2), 5), is_free_text(Counter(str(n) for n in range(30)), 200)
     (False, True)
@@ -80,7 +80,7 @@ def is_free_text(counts: Counter[str], n_answers: int) -> bool:
 
 
 def refuse_free_text(title: str, question: str, counts: Counter[str], n_answers: int) -> None:
-    """Refuse a question whose answers are no classes.
+    """Refuse a question whose answers are not classes.
 
     Raises:
         InputError: they are free text.
@@ -91,8 +91,8 @@ def refuse_free_text(title: str, question: str, counts: Counter[str], n_answers:
         anyway = how("free_text=True", "--free-text")
         raise InputError(
             f"{title}: the answers to {question!r} are free text: {len(counts):,} different ones in {n_answers:,} "
-            f"answers (such as {shown}), so hardly two annotators can agree. Choose another question; to take them as "
-            f"classes all the same: {anyway}"
+            f"answers (such as {shown}), so annotators can hardly agree. Choose another question; to use them as "
+            f"classes anyway: {anyway}"
         )
 
 
@@ -175,7 +175,7 @@ class QuestionSurvey:
 
     @property
     def is_open(self) -> bool:
-        """Whether answers are needed to tell which question is meant."""
+        """Whether answers are needed to decide which question is meant."""
         return self.wanted in (None, ALL)
 
     def found(self, question: str) -> None:
@@ -183,7 +183,7 @@ class QuestionSurvey:
         self._tallies.setdefault(question, _Tally())
 
     def note(self, question: str, given: Any, task: str, worker: str | None) -> None:
-        """Somebody's answer to a question: a name or a list of names, a number, anything that stands there."""
+        """An answer to a question: a name or a list of names, a number, any other value."""
         tally = self._tallies.setdefault(question, _Tally())
         if not self.is_open or given is ABSENT:
             return
@@ -224,13 +224,13 @@ class QuestionSurvey:
             nearest = next((name for name in names if others.get(name) != _OF_ITEM), names[0])
             is_text = others.get(nearest) != _OF_ITEM
             take = f"{name_question(nearest)}{how(', free_text=True', ' --free-text') if is_text else ''}"
-            raise InputError(f"{asked}None looks like a choice: {_reasons(others)}. To take one all the same: {take}")
+            raise InputError(f"{asked}None looks like a choice: {_reasons(others)}. To use one anyway: {take}")
         proposed = " or ".join(
             f"{name_question(name)} ({self._tallies[name].description})" for name in plausible[:_SHOWN]
         )
         aside = f". Not proposed: {_reasons(others)}" if others else ""
         every = how("rarevote.read_each(...)", "--question all")
-        raise InputError(f"{asked}Say which one: {proposed}; all of them: {every}{aside}")
+        raise InputError(f"{asked}Choose one: {proposed}; all of them: {every}{aside}")
 
     def ranked(self) -> tuple[list[str], dict[str, str]]:
         """The questions that look like a choice, best first, and why the others do not."""

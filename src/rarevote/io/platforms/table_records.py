@@ -68,8 +68,8 @@ class PlatformTable:
                     line = reader.line_num + 1
             except csv.Error as error:
                 raise InputError(
-                    f"{self.title}: line {line:,} cannot be read: {error}. A quote within a cell must be doubled; a "
-                    "file that was cut off may end within one"
+                    f"{self.title}: line {line:,} cannot be read: {error}. A quote within a cell must be doubled; an "
+                    "incomplete file can end inside one"
                 ) from None
 
     def find(self, *names: str) -> str | None:
@@ -173,7 +173,7 @@ def choices_in_cell(cell: str, where: str, *, separator: str = "") -> list[str]:
     if isinstance(value, list):
         return choices_in_value(value, where)
     if not isinstance(value, str):
-        raise InputError(f"{where} holds structured data, not a choice: {cell.strip()[:60]}")
+        raise InputError(f"{where} contains structured data, not a choice: {cell.strip()[:60]}")
     text = value
     if not text:
         return []

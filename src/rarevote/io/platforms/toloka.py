@@ -47,7 +47,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
     if table.beginning_with(_CONFIDENCE) and table.find(*_WORKER) is None:
         raise InputError(
-            f"{table.title}: these are Toloka's aggregated results, which no longer say who answered what; "
+            f"{table.title}: these are Toloka's aggregated results, which do not say who answered what; "
             "download the results of the pool instead"
         )
     question, collector = collector_of(_survey(table, options.question), options)

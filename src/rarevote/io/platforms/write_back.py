@@ -53,11 +53,11 @@ def check_way_back(platform: str, path: Path, details: Mapping[str, Any] | None 
     """
     if platform not in PLATFORMS or not PLATFORMS[platform].takes_labels:
         able = listed([name for name, one in PLATFORMS.items() if one.takes_labels])
-        raise InputError(f"labels can go back to {able}, not to {platform}")
+        raise InputError(f"labels can be written back to {able}, not to {platform}")
     if details is not None:
         PLATFORMS[platform].module().check(details)
     if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"{path}: labels go back as JSON; use {', '.join(ENDINGS)}")
+        raise InputError(f"{path}: labels are written back as JSON; use {', '.join(ENDINGS)}")
 
 
 def write_back(
@@ -226,7 +226,7 @@ def _free(name: str) -> str:
 
 
 def argilla_record(task: Any, values: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A record of Argilla (version 2) that nobody has answered.
+    """A record of Argilla (version 2) without an answer.
 
     >>> argilla_record("a", {"text": "a rail"})["fields"]
     {'text': 'a rail'}

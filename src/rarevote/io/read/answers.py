@@ -21,7 +21,7 @@ from rarevote.io.read.table import read_table, truth_columns
 
 
 class Said(NamedTuple):
-    """What somebody said about a task: a label, or None where it is blank; who, where the file tells."""
+    """An answer about a task: its label, or None where it is blank; who gave it, if the file says so."""
 
     task: Any
     label: Any

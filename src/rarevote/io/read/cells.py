@@ -61,8 +61,8 @@ def refuse_several(texts: Sequence[object], title: str) -> None:
     if found is not None:
         several, single = how("multilabel=True", "--multilabel"), how("multilabel=False", "--no-multilabel")
         raise InputError(
-            f"{title}: several choices in one answer ({shown(found)}). For one yes/no problem per choice, where an "
-            f"empty answer is a no to each: {several}. To take every combination as a class of its own: {single}"
+            f"{title}: several choices in one answer ({shown(found)}). For one yes/no problem per choice, with an "
+            f"empty answer as no to each: {several}. To make every combination a class: {single}"
         )
 
 

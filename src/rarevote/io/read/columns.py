@@ -89,7 +89,7 @@ def find_columns(
         aliases: for each role the names to look for, best first.
         where: how messages call the table.
         otherwise: what else the table may be, for the message that a role has no column.
-        choosable: whether whoever reads the message can say which column is which; else columns must be renamed.
+        choosable: whether the user can name the columns; otherwise they must be renamed.
 
     Raises:
         ColumnsError: a role has no column, or several that are equally likely.
@@ -98,7 +98,7 @@ def find_columns(
     unknown = set(chosen) - set(aliases)
     if unknown:
         option = how("columns=", "--columns")
-        raise ParameterError(f"{option} knows {', '.join(aliases)}; got {', '.join(sorted(map(str, unknown)))}")
+        raise ParameterError(f"{option} accepts {', '.join(aliases)}; got {', '.join(sorted(map(str, unknown)))}")
     for role, name in chosen.items():
         if name not in found:
             raise ColumnsError(f"{where} has no column {name!r} (for {role}); it has {_listed(found)}")
@@ -111,15 +111,17 @@ def find_columns(
         candidates = [name for name in found if plain_name(name) in names and name not in chosen.values()]
         if len(candidates) > 1:
             named = {**dict.fromkeys(aliases, "..."), **chosen, role: candidates[0]}
-            advice = f"Say which: {name_columns(named)}" if choosable else f"Call the one that is meant {role!r}"
-            raise ColumnsError(f"{where} has several columns that may be the {role}: {_listed(candidates)}. {advice}")
+            advice = f"Say which: {name_columns(named)}" if choosable else f"Rename the right one to {role!r}"
+            raise ColumnsError(f"{where} has several columns that could be the {role}: {_listed(candidates)}. {advice}")
         if candidates:
             chosen[role] = candidates[0]
     lacking = [role for role in aliases if role not in chosen]
     if lacking:
         named = {**dict.fromkeys(aliases, "..."), **chosen}
         advice = (
-            f"Say which: {name_columns(named)}{otherwise}" if choosable else f"Call it {' and '.join(lacking)} there"
+            f"Say which: {name_columns(named)}{otherwise}"
+            if choosable
+            else f"Rename {'a column' if len(lacking) == 1 else 'columns'} to {' and '.join(lacking)}"
         )
         raise ColumnsError(f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. {advice}")
     return {role: chosen[role] for role in aliases}
@@ -153,7 +155,7 @@ def ignored_weights(found: Iterable[str], used: Iterable[object] = ()) -> list[s
         used: those that are read.
 
     >>> ignored_weights(["task", "worker", "label", "confidence"])
-    ["column 'confidence' looks like a weight of the votes and is not used: every vote counts alike"]
+    ["column 'confidence' looks like a weight of the votes and is ignored: all votes count equally"]
     """
     read = set(used)
     named = [name for name in found if name not in read and _WEIGHT.search(str(name))]
@@ -161,11 +163,11 @@ def ignored_weights(found: Iterable[str], used: Iterable[object] = ()) -> list[s
         return []
     are = "looks like a weight of the votes and is" if len(named) == 1 else "look like weights of the votes and are"
     columns = f"column{'s' if len(named) > 1 else ''} {_listed(named)}"
-    return [f"{columns} {are} not used: every vote counts alike"]
+    return [f"{columns} {are} ignored: all votes count equally"]
 
 
 def has_roles(found: Sequence[str], columns: Mapping[str, str] | None = None) -> bool:
-    """Whether a table has a column for each role, so that nobody need wonder what else it may be."""
+    """Whether a table has a column for each role, so that it cannot be another kind of table."""
     try:
         find_columns(found, columns)
     except ColumnsError:

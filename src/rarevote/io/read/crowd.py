@@ -179,8 +179,8 @@ class Crowd:
             first, own = next(iter(known)), self.annotations.tasks[:1].tolist()[0]
             where = f"{labels}: " if isinstance(labels, (str, Path)) else ""
             raise InputError(
-                f"{where}the truth names none of the tasks (its first is {first!r}, and the tasks look like {own!r}): "
-                "is it the right file, and are the ids the same?"
+                f"{where}the truth has none of the tasks (its first is {first!r}, and the tasks look like {own!r}): "
+                "check the file and the ids"
             )
         return known
 
@@ -224,7 +224,7 @@ class Crowd:
         back = how("write_back", "--back-out")
         if self.export is None:
             able = some_names(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
-            raise InputError(f"{back} needs an export of {able}, and {self.title} is none")
+            raise InputError(f"{back} needs an export of {able}; {self.title} is not one")
         if self.choice is not None:
             every = how("fit_each(crowd)", "the command without --choice")
             raise InputError(f"{back} writes all choices of an item together: use {every}")
@@ -354,9 +354,9 @@ def _as_paths(data: Any) -> list[str] | None:
 def _from_memory(data: Any, options: ReadOptions) -> Crowd:
     for_files = options.given(*_FOR_TABLES, *_FOR_EXPORTS, *_FOR_FILES)
     if for_files is not None:
-        raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
+        raise ParameterError(f"{for_files} needs files, but the data are a {type(data).__name__}")
     if options.wide and isinstance(data, (tuple, list, Annotations)):
-        raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
+        raise ParameterError(f"wide needs files or frames, but the data are a {type(data).__name__}")
     if options.multilabel and not isinstance(data, Annotations):
         problems, source = read_problems(data, options)
         votes = problems.annotations
@@ -380,7 +380,7 @@ def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) 
                 found_paths(path)  # one that is not there is a mistake of another kind
         option = how(for_exports, "--" + for_exports.replace("_", "-"))
         named = how("platform", "--from")
-        raise ParameterError(f"{option} is for a platform's export, and {title} is none; see {named}")
+        raise ParameterError(f"{option} needs a platform's export; {title} is not one, see {named}")
     return read_label_files(paths, options, found=found)
 
 
@@ -473,4 +473,4 @@ def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) ->
         strange = unmatched(list(classes), voted)
         if strange:
             named = f"{some_names(map(repr, strange))} ({how('classes', '--class')})"
-            warn_user(f"nobody voted for {named}: votes are for {some_names(voted)}")
+            warn_user(f"no vote is for {named}: the classes with votes are {some_names(voted)}")

@@ -54,7 +54,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Delimited:
-    """What the beginning of delimited text tells."""
+    """What the beginning of delimited text shows."""
 
     dialect: Dialect
     columns: list[str]
@@ -80,7 +80,7 @@ def read_header(
         raise InputError(f"{title}: UTF-16 text; save it as UTF-8 first (iconv -f utf-16 -t utf-8)")
     first = _ENDS.split(head, maxsplit=1)[0]
     if not head.strip():
-        raise InputError(f"{title}: the file is empty; a header line with task, worker, label is needed")
+        raise InputError(f"{title}: the file is empty; it needs a header line with task, worker, label")
     if b"\0" in first:
         raise InputError(f"{title}: not a text file with a header line")
     if len(first) >= MAX_LINE:
@@ -96,7 +96,7 @@ def read_header(
     if not any(names):
         raise InputError(f"{title}: the first line is blank; it must name the columns")
     if repeated := repeated_names(names, ignore_case=True):  # as DuckDB does
-        raise InputError(f"{title}: the header names {repeated} more than once; small and capital letters count alike")
+        raise InputError(f"{title}: the header names {repeated} more than once; case is ignored")
     return Delimited(dialect, [name or f"column{number}" for number, name in enumerate(names)])
 
 
@@ -115,7 +115,7 @@ def repeated_names(names: list[str], *, ignore_case: bool = False) -> str:
 def find_dialect(text: str, *, complete: bool, delimiter: str | None = None) -> tuple[Dialect, list[str]]:
     """The dialect in which every record of the sample has as many cells as the first, and the first record.
 
-    Where there is none, cells are told apart by the mark that splits the first line into the most of them.
+    Where there is none, cells are split by the mark that gives the most of them in the first line.
     """
     line = io.StringIO(text, newline="").readline()
 
@@ -229,7 +229,7 @@ def _count_lines(found: FileInfo, size: int) -> int:
 
 
 def lines_of_rows(found: FileInfo, table: Delimited, rows: Iterable[int]) -> list[int]:
-    """The line on which each of these rows (from 0, header not counted) begins; empty where it cannot be told."""
+    """The line on which each of these rows (from 0, header not counted) begins; empty where it is unknown."""
     wanted = set(rows)
     lines: list[int] = []
     with readable(found.title), io.TextIOWrapper(found.open(), encoding="utf-8-sig", newline="") as handle:
@@ -276,15 +276,15 @@ def explain(error: Exception, table: Delimited, *, title: str, undecodable: int 
         expected, found = int(counts[1]), int(counts[2])
         line = re.search(r"Original Line: (.{0,500})", text)
         other = _other_delimiter(line[1] if line else "", table.dialect.delimiter, expected)
-        split = f"it is split by {_NAMES[other]}" if other else "a cell that holds the delimiter needs quotes"
+        split = f"it is split by {_NAMES[other]}" if other else "quote cells that contain the delimiter"
         return (
             f"{where} has {found} cell{'' if found == 1 else 's'}, the header has {expected} split by "
             f"{_NAMES.get(table.dialect.delimiter, repr(table.dialect.delimiter))}: {split}"
         )
     if "unterminated quote" in text:
-        return f"{where}: a quote is opened and not closed, or text follows a closing quote"
+        return f"{where}: a quote is not closed, or text follows a closing quote"
     if "state machine" in text:
-        return f"{title}: its lines end in different ways (\\r\\n, \\n), or a quote stands where none may"
+        return f"{title}: it mixes line endings (\\r\\n, \\n), or has a misplaced quote"
     if "Maximum line size" in text:
         return _too_long(title, int(numbered[1]) if numbered else 0)
     return f"{where}: {text.strip().splitlines()[0][:200]}"
@@ -297,8 +297,8 @@ def _other_delimiter(line: str, delimiter: str, expected: int) -> str | None:
 def _too_long(title: str, line: int) -> str:
     which = f"line {line:,}" if line else "a line"
     return (
-        f"{title}: {which} is longer than {MAX_LINE:,} bytes: this is no table, or a quote is never closed. "
-        "Long texts belong into a file of their own"
+        f"{title}: {which} is longer than {MAX_LINE:,} bytes: not a table, or a quote is never closed. "
+        "Put long texts into a separate file"
     )
 
 

@@ -86,7 +86,7 @@ def refuse_address(path: str | Path, instead: str) -> None:
     """
     found = _ADDRESS.match(str(path))
     if found:
-        raise InputError(f"{found[1]}://{found[2]}: an address, not a file on this machine; {instead}")
+        raise InputError(f"{found[1]}://{found[2]}: an address, not a local file; {instead}")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class FileInfo:
 
     @property
     def is_archive(self) -> bool:
-        """Whether it is a zip of files that are no parts of a spreadsheet."""
+        """Whether it is a zip of files that are not parts of a spreadsheet."""
         office = any(part in self.head[:_OFFICE_HEAD] for part in (b"[Content_Types].xml", b"xl/", b"_rels/"))
         return self.head.startswith(ZIP) and not office and format_of_name(self.path) != "xlsx"
 
@@ -135,7 +135,7 @@ def inspect_file(path: Path, title: str | None = None) -> FileInfo:
     """Open a file, read its beginning, and say what it is.
 
     Raises:
-        InputError: the file cannot be opened, is damaged, or is not packed although its name says so.
+        InputError: the file cannot be opened, is damaged, or is not packed despite its name.
     """
     title = title or str(path)
     refuse_endless(path, title)
@@ -146,7 +146,7 @@ def inspect_file(path: Path, title: str | None = None) -> FileInfo:
         )
         named = _PACKED_ENDINGS.get(path.suffix.lower())
         if named is not None and compression != named:
-            raise InputError(f"{path}: cannot be read: not a {named} file, although its name says so")
+            raise InputError(f"{path}: cannot be read: not a {named} file, despite its name")
         handle.seek(0)
         head, complete = read_head(_unpacked(handle, compression))
     _refuse_other_kinds(path, title, head)
@@ -165,8 +165,7 @@ def _refuse_other_kinds(path: Path, title: str, head: bytes) -> None:
         kind = "a web page (HTML)"
     if kind is not None:
         raise InputError(
-            f"{title}: this is {kind}, not votes: a table (.csv, .json, .parquet, .xlsx ...) or a platform's export is "
-            "needed"
+            f"{title}: this is {kind}, not votes; use a table (.csv, .json, .parquet, .xlsx ...) or a platform's export"
         )
 
 
@@ -233,7 +232,7 @@ def readable(title: str) -> Iterator[None]:
         # Reading needs no room; a copy that is made meanwhile does.
         if full := temporary_folder_full(error):
             raise full from None
-        reason = getattr(error, "strerror", None) or f"damaged or cut off: {error}"
+        reason = getattr(error, "strerror", None) or f"damaged or incomplete: {error}"
         raise InputError(f"{title}: cannot be read ({reason})") from None
 
 
@@ -271,7 +270,7 @@ def refuse_endless(path: Path, title: str | None = None) -> None:
         kind = path.stat().st_mode
         if stat.S_ISFIFO(kind):
             raise InputError(
-                f"{title or path}: is a pipe, which can be read only once and may wait for ever; read it as standard "
+                f"{title or path}: is a pipe, which can be read only once and may never end; read it as standard "
                 f"input: - < {path}"
             )
         if stat.S_ISCHR(kind) or stat.S_ISBLK(kind) or stat.S_ISSOCK(kind):
@@ -305,7 +304,7 @@ def _zstd_chunks(handle: IO[bytes]) -> Iterator[bytes]:
         yield frame.decompress(packed)
         left = frame.unused_data if frame.eof else b""
     if frame is not None and not frame.eof:
-        raise EOFError("the zstd stream has no end")
+        raise EOFError("the zstd stream is incomplete")
 
 
 class _Chunks(io.RawIOBase):

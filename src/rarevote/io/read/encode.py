@@ -138,7 +138,7 @@ def _no_room(error: Exception) -> InputError | None:
         return None
     return InputError(
         f"not enough memory or disk ({text[:200]}). Large inputs are sorted in {tempfile.gettempdir()}: free some "
-        "space there, or name another folder in the environment variable TMPDIR."
+        "space there, or set the environment variable TMPDIR to another folder."
     )
 
 
@@ -225,7 +225,9 @@ def _readable(name: str, kind: str, title: str) -> str:
     """The expression that gives a column in a type that can be encoded."""
     if kind.endswith("]") or kind.startswith(_NESTED):
         several = f"{_SEVERAL}{how('multilabel=True', '--multilabel')}" if kind.endswith("]") else ""
-        raise InputError(f"{title}: column {name!r} holds lists or objects ({kind[:60]}), not ids or labels{several}")
+        raise InputError(
+            f"{title}: column {name!r} contains lists or objects ({kind[:60]}), not ids or labels{several}"
+        )
     return identifier(name) if kind in _NATIVE else f"CAST({identifier(name)} AS VARCHAR)"
 
 

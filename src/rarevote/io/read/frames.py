@@ -139,7 +139,7 @@ def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, 
         table = {name: _values(frame.get_column(name), _titled(name)) for name in frame.columns}
     task = (columns or {}).get("task", next(iter(table), None))
     if task not in table or set(columns or {}) - {"task"}:
-        raise ColumnsError("of a wide table only the task can be named: its other columns are the annotators")
+        raise ColumnsError("a wide table accepts only task: its other columns are the annotators")
     check_same_length({str(name): len(column) for name, column in table.items()})
     rows = [
         (table[task][row], worker, label)
@@ -206,8 +206,8 @@ def _truth_pairs(
         rows = ", ".join(map(str, absent[:_SHOWN])) + (", ..." if len(absent) > _SHOWN else "")
         noun = "row has" if len(absent) == 1 else "rows have"
         raise MissingValuesError(
-            f"{len(absent):,} {noun} no task or no label in the gold or truth (rows {rows}). Fill them in, or leave "
-            "those rows out: gold names only tasks whose label is known"
+            f"{len(absent):,} {noun} no task or no label in the gold or truth (rows {rows}). Fill them in, or "
+            "remove those rows: gold has only tasks with a known label"
         )
     return list(pairs.values())
 
@@ -313,7 +313,7 @@ def _computed(compute: Callable[[], Any], what: str) -> Any:
     except Exception as error:
         raise InputError(
             f"{what} cannot be read ({type(error).__name__}: {' '.join(str(error).split())}): compute the frame "
-            "first, and see whether its columns are right"
+            "first, and check its columns"
         ) from None
     return frame
 
@@ -323,11 +323,11 @@ def _wide_hint(names: Sequence[str]) -> str:
     own = {name for role, known in ALIASES.items() if role != "task" for name in known}
     if len(names) < 2 or any(plain_name(name) in own for name in names):
         return ""
-    return ". If each column holds the votes of one annotator (a pivoted table): wide=True"
+    return ". If each column has the votes of one annotator (a pivoted table): wide=True"
 
 
 def _index_hint(frame: Any) -> str:
     """Where columns that are lacking may be: pandas keeps some in the index."""
     index = getattr(frame.to_native(), "index", None)
     names = [name for name in getattr(index, "names", ()) if name is not None]
-    return f". The index holds {', '.join(map(shown, names))}: reset_index() makes columns of it" if names else ""
+    return f". The index has {', '.join(map(shown, names))}: reset_index() turns it into columns" if names else ""

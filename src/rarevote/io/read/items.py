@@ -66,8 +66,7 @@ def _check_voted(annotations: Annotations, names: Sequence[Any], title: str) -> 
         first = ", ".join(shown(name) for name in annotations.tasks[np.flatnonzero(absent)[:_SHOWN]].tolist())
         raise InputError(
             f"{title}: {n_absent:,} of {annotations.n_tasks:,} items with votes {'is' if n_absent == 1 else 'are'} not "
-            f"in the list ({first}{', ...' if n_absent > _SHOWN else ''}): is it the right list, and are the ids the "
-            "same?"
+            f"in the list ({first}{', ...' if n_absent > _SHOWN else ''}): check the list and the ids"
         )
 
 
@@ -129,8 +128,8 @@ def _names_columns(source: FileTable, voted: Names, task_column: str | None, *, 
     if positions_of(voted, in_kind([first], voted))[0] >= 0:
         return False
     warn_user(
-        f"{source.title}: the first line, {shown(first)}, is taken as the name of the column. If it is an item, put a "
-        "line 'task' before it; if it is a name, call the column 'task'"
+        f"{source.title}: the first line, {shown(first)}, is read as the name of the column. If it is an item, add a "
+        "line 'task' before it; if it is a name, rename the column to 'task'"
     )
     return True
 

@@ -73,10 +73,10 @@ def one_label(crowd: Crowd, wanted: Any) -> Crowd:
     option = how("choice", "--choice")
     if not crowd.choices:
         several = how("multilabel=True", "--multilabel")
-        raise ParameterError(f"{option} is for answers with several choices, which {several} reads")
+        raise ParameterError(f"{option} needs answers with several choices, which {several} reads")
     found = find_name(wanted, as_name_array(crowd.choices))
     if found is None:
-        raise ParameterError(f"{option} {wanted}: no such choice; there is {some_names(crowd.choices)}")
+        raise ParameterError(f"{option} {wanted}: no such choice; the choices are {some_names(crowd.choices)}")
     return crowd.by_label[crowd.choices[found]]
 
 
@@ -91,8 +91,8 @@ def one_problem(crowd: Crowd) -> Crowd:
     one = crowd.choices[0]
     todo = how(f"rarevote.fit_each(crowd) fits them all, fit(crowd.by_label[{one!r}]) one", f"name one: --choice {one}")
     raise ParameterError(
-        f"{crowd.title} has {counted(len(crowd.choices), 'label')} ({some_names(crowd.choices)}), each a problem of "
-        f"its own: {todo}"
+        f"{crowd.title} has {counted(len(crowd.choices), 'label')} ({some_names(crowd.choices)}), each a "
+        f"separate problem: {todo}"
     )
 
 
@@ -139,8 +139,8 @@ def _read_sheet(path: str | Path, crowd: Crowd, error: ColumnsError) -> dict[str
             strange = [cell for cell in said.values() if is_ticked(cell) is None]
             if strange:
                 raise InputError(
-                    f"{table.title}: the column {shown(name)} says {some_names(map(repr, dict.fromkeys(strange)))}: "
-                    "it must say yes or no, 1 or 0, true or false, or nothing where it is not known"
+                    f"{table.title}: the column {shown(name)} has {some_names(map(repr, dict.fromkeys(strange)))}: "
+                    "values must be yes or no, 1 or 0, true or false, or empty where unknown"
                 )
             sheet[name] = {item: YES if is_ticked(cell) else NO for item, cell in said.items()}
     return sheet

@@ -75,7 +75,7 @@ def find_form(
     Args:
         found: the columns.
         options: how to read.
-        columns: the columns that somebody named, by role.
+        columns: the columns that the user named, by role.
         where: what messages call the table.
         taken: columns that hold something else.
         values: gives the different values of each column that has few.
@@ -112,8 +112,8 @@ def find_form(
         cells = how('columns={"label": ...}', "--columns label=...")
         ticked = how("choice_columns=[...]", "--choice-column NAME")
         raise ColumnsError(
-            f"{where}: which column holds the choices? Name the one with lists ({cells}), or one 0/1 column per choice "
-            f"({ticked}); there is {', '.join(map(shown, found[:20]))}{wide}"
+            f"{where}: cannot find the choices. Name the column of lists ({cells}), or one 0/1 column per choice "
+            f"({ticked}); the columns are {', '.join(map(shown, found[:20]))}{wide}"
         )
     return TickTable(
         "columns", find_columns(_without(found, [*taken, *ticks]), chosen, aliases=ids, where=where), ticks
@@ -144,7 +144,7 @@ def problems_in_memory(columns: Mapping[str, list[Any]], options: ReadOptions) -
     """The yes/no problems of columns that are lists of Python's own values.
 
     Raises:
-        InputError: they are no answers with several choices; the message says what to do.
+        InputError: they are not answers with several choices; the message says what to do.
     """
     from rarevote.crowd.encoding import encode_column
 

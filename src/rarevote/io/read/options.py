@@ -56,8 +56,8 @@ class ReadOptions:
 
     Attributes:
         columns: which column is which, such as ``{"task": "image"}``.
-        classes: classes that exist whether or not anybody voted for them; with ``multilabel``, choices.
-        abstain: answers that are no votes, such as "not sure".
+        classes: classes that exist with or without votes; with ``multilabel``, choices.
+        abstain: answers that are not votes, such as "not sure".
         keep: which of repeated (task, worker) pairs count: "all", "first", "last" or "error".
         missing: "error" or "drop", for rows with a missing id or label.
         show: columns to carry along to the result.
@@ -65,7 +65,7 @@ class ReadOptions:
         annotator_columns: of a wide table, the columns that hold the votes of one annotator each, or patterns of their
             names; found if not given.
         worker_from: who voted is the name of the "file", or of the "folder" it is in: there is one for each person.
-        file_format: where the name of a file does not tell.
+        file_format: needed where the name of a file does not show it.
         has_header: whether delimited text begins with the names of its columns.
         sheet: which sheet of a spreadsheet.
         platform: the labelling platform of an export; found by its content if not given.
@@ -124,7 +124,7 @@ class ReadOptions:
             if getattr(self, name) and not self.multilabel:
                 option = how(name, "--" + name.replace("_", "-").removesuffix("s"))
                 raise ParameterError(
-                    f"{option} is for several choices in one answer: {how('multilabel=True', '--multilabel')}"
+                    f"{option} needs several choices in one answer: {how('multilabel=True', '--multilabel')}"
                 )
 
     @property

@@ -55,5 +55,5 @@ def say_partitions(title: str, roles: Mapping[str, str], partitions: Container[s
     """
     filled = {role: name for role, name in roles.items() if name in partitions}
     for role, name in filled.items():
-        warn_user(f"{title}: no column {name!r}; the {role} is what the folder says ({name}=...)")
+        warn_user(f"{title}: no column {name!r}; the {role} comes from the folder name ({name}=...)")
     return bool(filled)

@@ -51,9 +51,9 @@ def by_person(options: ReadOptions) -> ReadOptions:
     """
     option = how("worker_from", "--worker-from")
     if "worker" in (options.columns or {}):
-        raise ParameterError(f"{option} says who voted, and so does the column of the worker: leave one of them out")
+        raise ParameterError(f"{option} names the workers, and so does a column: drop one of them")
     if options.is_wide:
-        raise ParameterError(f"{option} is for one file per person, not for one column per annotator")
+        raise ParameterError(f"{option} needs one file per person, not one column per annotator")
     return replace(options, columns={**(options.columns or {}), "worker": PERSON})
 
 

@@ -78,7 +78,7 @@ def problems_of_cells(
         place: turns row numbers into words.
 
     Raises:
-        InputError: an id is missing, or nothing was chosen in any answer.
+        InputError: an id is missing, or no answer has a choice.
     """
     codes, cells = distinct_names(*encoded["label"], "label")
     filled = np.where(codes < 0, len(cells), codes)
@@ -94,7 +94,7 @@ def problems_of_cells(
     further = [spelling(name) for name in options.classes or ()]
     choices = sort_labels({*further, *(name for names in parsed for name in names)})
     if not choices:
-        raise InputError("nothing was chosen in any answer")
+        raise InputError("no answer has a choice")
     rank = {name: number for number, name in enumerate(choices)}
     of_cell = np.zeros((len(texts), len(choices)), dtype=bool)
     for cell, names in enumerate(parsed[: len(texts)]):
@@ -102,7 +102,7 @@ def problems_of_cells(
 
     item, worker = answers.task_of_annotation(), answers.worker.astype(np.int64)
     ticks = of_cell[answers.label]
-    notes = [f"the choices of an answer stand between {shown(mark)}"] if mark else []
+    notes = [f"the choices of an answer are separated by {shown(mark)}"] if mark else []
     n_rows = item.size
     if options.keep == "all" and not (of_cell.sum(axis=1) > 1).any():
         pair, of_pair = np.unique(item * max(answers.n_workers, 1) + worker, return_inverse=True)
@@ -145,11 +145,11 @@ def problems_of_ticks(
         options: how to read.
         gold: cells that are known, by item.
         place: turns row numbers into words.
-        every: every choice was put to everybody, and an empty label is a choice that was not ticked, unless others of
+        every: all annotators saw every choice, and an empty label is a choice that was not ticked, unless others of
             that choice say no: then it was not answered.
 
     Raises:
-        InputError: an id is missing, or a label is no tick.
+        InputError: an id is missing, or a label is not a tick.
     """
     encoded = {role: distinct_names(*pair, role) for role, pair in encoded.items()}
     item, items = encoded["task"]
@@ -164,9 +164,7 @@ def problems_of_ticks(
     if (choice < 0).any() and options.missing == "error":
         rows = np.flatnonzero(choice < 0)
         where = f" ({place(rows[:5])})" if place else ""
-        raise MissingValuesError(
-            f"{counted(rows.size, 'row')} without a choice{where}: fill them in, or leave them out"
-        )
+        raise MissingValuesError(f"{counted(rows.size, 'row')} without a choice{where}: fill them in, or remove them")
     given_gold = dict(gold or {})
     parsed, _ = split_cells(list(given_gold.values()), options.separator)
     given = dict(zip(given_gold, parsed, strict=True))
@@ -226,7 +224,7 @@ def _named(items: Iterable[Any], choices: Sequence[str]) -> tuple[list[str], dic
     if len(parts) < len(pairs):
         twice = next(name for name, pair in zip(names, pairs, strict=True) if parts[name] != pair)
         raise InputError(
-            f"the problem {shown(twice)} is of two items or choices, because of the colons in their names: rename the "
+            f"the problem {shown(twice)} stands for two items or choices, because their names have colons: rename the "
             "choices"
         )
     return names, parts

@@ -22,7 +22,7 @@ def load_extension(database: Any, address: str) -> None:
     scheme = address.partition("://")[0].lower()
     extension = _EXTENSIONS.get(scheme)
     if extension is None:
-        raise InputError(f"{address}: {scheme}:// is not an address that can be read; download the file first")
+        raise InputError(f"{address}: {scheme}:// cannot be read; download the file first")
     installed = database.execute(
         "SELECT installed FROM duckdb_extensions() WHERE extension_name = ?", [extension]
     ).fetchone()

@@ -70,10 +70,10 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
 
     Args:
         path: a file of any format that votes may have.
-        columns: which column is which, where the usual names do not tell.
+        columns: which column is which, where the columns have other names.
 
     Raises:
-        InputError: a task is missing or stands there twice, or a probability is none.
+        InputError: a task is missing or occurs twice, or a probability is not one.
         ColumnsError: there is no column of tasks or of labels.
     """
     with open_sources(path, wanted=None) as sources:
@@ -134,7 +134,7 @@ def refuse_result(source: FileTable) -> None:
     labels = {str(row[0] or "").casefold().removeprefix("'") for row in rows} if kept[0] == "label" else set()
     if rows and labels <= {"", *classes} and all(_sums_to_one(row[-len(own) :]) for row in rows):
         raise InputError(
-            f"{source.title}: is a result of rarevote, not votes (columns {', '.join(['task', *kept][:4])} ...): pass "
+            f"{source.title}: a result of rarevote, not votes (columns {', '.join(['task', *kept][:4])} ...): use "
             "the votes that it was made from; rarevote score compares a result with the truth"
         )
 

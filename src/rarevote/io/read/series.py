@@ -166,8 +166,8 @@ def _encode_pyarrow(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
     codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     values = encoded.dictionary
     if codes.size and codes.max() >= len(values):
-        numbered = f"its rows number {codes.max() + 1:,} values, and its dictionary holds {len(values):,}"
-        raise InputError(f"{what} is damaged: {numbered}. Read the data again, or make the dictionary again")
+        numbered = f"its rows number {codes.max() + 1:,} values, but its dictionary has {len(values):,}"
+        raise InputError(f"{what} is damaged: {numbered}. Read the data again, or rebuild the dictionary")
     if types.is_primitive(plain) and not types.is_temporal(plain) and not values.null_count:
         return used_names(codes, values.to_numpy(zero_copy_only=False))
     if types.is_string(plain) or types.is_large_string(plain):

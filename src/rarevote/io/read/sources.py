@@ -183,13 +183,13 @@ def _explain_json(error: Exception, path: str, compression: Compression) -> str:
     text = first_line(error)
     for place in ("Malformed JSON in file", "JSON transform error in file"):
         if place in text:
-            kind = "damaged or cut-off JSON" if place.startswith("Malformed") else "not the JSON of a table"
+            kind = "damaged or incomplete JSON" if place.startswith("Malformed") else "not the JSON of a table"
             reason = text.partition(": ")[2].rpartition(place)[2].partition(": ")[2] or text
             line = re.search(r"in line (\d+)", text)
             where = _broken_line(path, compression, int(line[1])) if line and "://" not in path else None
             return f"{f'line {where:,}: ' if where else ''}{kind} ({reason.strip()[:200]})"
     if "maximum_object_size" in text:
-        return "a JSON record of more than 16 MB: this is no table of votes, or not JSON at all"
+        return "a JSON record of more than 16 MB: not a table of votes, or not JSON"
     return f"cannot be read as JSON ({text[:200]})"
 
 
@@ -245,7 +245,7 @@ def open_sources(
         inputs: files, patterns, folders, addresses, or "-" for standard input.
         options: how to read; those of a table count.
         wanted: columns that must be found even if the first records of a JSON file lack them; None for all.
-        found: one of the inputs, if somebody has looked at it already.
+        found: one of the inputs, if it was already inspected.
     """
     if options.file_format == "ndjson":
         options = replace(options, file_format="json")
@@ -266,7 +266,7 @@ def open_sources(
         forms = {source.form: source.title for source in reversed(sources)}
         if len(forms) > 1:
             titles = " and ".join(forms.values())
-            raise InputError(f"{', '.join(map(str, given))}: files of one kind are needed, not {titles}")
+            raise InputError(f"{', '.join(map(str, given))}: the files must have one format, not {titles}")
         yield _merged(sources)
 
 
@@ -281,7 +281,7 @@ def _signature(source: FileTable) -> tuple[Any, ...]:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file or folder is nobody's data: hidden, a marker of Spark's, or what a writer left half done.
+    """Whether a file or folder is not data: hidden, a marker of Spark's, or what a writer left half done.
 
     >>> [is_temporary(name) for name in (".part.csv", "_SUCCESS", "tmp_.part.csv", "~$votes.xlsx", "votes.csv")]
     [True, True, True, True, False]
@@ -321,13 +321,13 @@ class _Opener:
 
     @cached_property
     def database(self) -> Any:
-        """For what cannot be told without DuckDB."""
+        """For what only DuckDB can read."""
         return self.opened.enter_context(connection())
 
     def open(self, given: str | Path) -> list[FileTable]:
         text = str(given)
         if self.options.worker_from and (is_stream(text) or "://" in text):
-            raise InputError(f"{text}: has no name of a person; {how('worker_from', '--worker-from')} is for files")
+            raise InputError(f"{text}: the name has no person; {how('worker_from', '--worker-from')} is for files")
         if is_stream(text):
             title = "standard input" if text == "-" else text
             return [self._file(keep_stream(text, title, self.folder), title)]
@@ -353,10 +353,10 @@ class _Opener:
         if self.options.file_format is not None:
             kinds = {kind: found for kind, found in kinds.items() if kind == self.options.file_format}
         if not kinds:
-            raise InputError(f"{folder}: a folder without any .parquet file or other table (.csv, .json ...)")
+            raise InputError(f"{folder}: the folder has no .parquet file and no other table (.csv, .json ...)")
         if len(kinds) > 1:
             raise InputError(
-                f"{folder}: a folder of {' and '.join(kinds)} files; say which with --format, or name files"
+                f"{folder}: a folder of {' and '.join(kinds)} files; choose one with --format, or name the files"
             )
         return next(iter(kinds.values()))
 
@@ -369,7 +369,7 @@ class _Opener:
         found = self.found if self.found is not None and self.found.path == path else inspect_file(path, title)
         kind = self.options.file_format or found.kind
         if found.compression != "none" and kind in ("parquet", "arrow", "xlsx"):
-            raise InputError(f"{title}: a {kind} file is packed by itself; unpack the .gz or .zst around it first")
+            raise InputError(f"{title}: a {kind} file is already compressed; unpack the .gz or .zst first")
         if kind in ("csv", "tsv"):
             return self._delimited(found, "\t" if kind == "tsv" else None)
         if kind == "json":
@@ -406,7 +406,7 @@ class _Opener:
         layout = _json_layout(found.head, found.title)
         # DuckDB takes the end of the file for the end of a list, and that of a packed file for its end.
         if layout == "array" and found.last_bytes(_TAIL).rstrip()[-1:] != b"]":
-            raise InputError(f"{found.title}: the JSON is cut off: the list has no end")
+            raise InputError(f"{found.title}: the JSON is incomplete: the list has no end")
         if found.compression == "zstd":
             found.last_bytes(1)
 
@@ -449,7 +449,7 @@ class _Opener:
         if kind == "json":
             return self._json_source(File(address, address), "newline_delimited", "none")
         raise InputError(
-            f"{address}: only CSV, JSON lines and Parquet are read from an address; say which with --format"
+            f"{address}: only CSV, JSON lines and Parquet are read from an address; choose one with --format"
         )
 
     # -- with the help of DuckDB -------------------------------------------------------------------------------------
@@ -486,7 +486,7 @@ class _Opener:
             with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
         except duckdb.Error as error:  # it does not know all types that Arrow has
             reason = first_line(error)[:200]
-            raise InputError(f"{found.title}: a column is of a type that cannot be read ({reason})") from None
+            raise InputError(f"{found.title}: a column has a type that cannot be read ({reason})") from None
         file = File(str(found.path), found.title)
         return FileTable((file,), "typed", name, (), columns, objects={name: opened})
 
@@ -511,7 +511,7 @@ def _json_layout(head: bytes, title: str) -> str:
         return "array"
     if not begin.startswith(b"{"):
         shown = begin[:20].decode("utf-8", "replace")
-        raise InputError(f"{title}: not JSON: a list of objects or lines of objects is needed, not {shown!r}")
+        raise InputError(f"{title}: not JSON: it must be a list of objects or lines of objects, not {shown!r}")
     first, newline, _ = begin.partition(b"\n")
     if not newline:
         return "newline_delimited"

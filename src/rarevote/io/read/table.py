@@ -134,7 +134,7 @@ class TableRows:
         """
         row = self.names["task"].first_repeated()
         if row is not None:
-            raise InputError(f"{self.title}: task {self.tasks[row]!r} again ({self.place(row)}){advice}")
+            raise InputError(f"{self.title}: task {self.tasks[row]!r} occurs twice ({self.place(row)}){advice}")
 
 
 def read_table(

@@ -57,11 +57,11 @@ def read_label_files(
     Args:
         inputs: files (``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.ndjson``, ``.jsonl``, each also ``.gz`` or ``.zst``;
             ``.parquet``; ``.arrow`` and ``.xlsx`` with their extras), patterns, folders, or "-" for standard input.
-        options: how to read. In a wide table an empty cell is no vote, and a row of empty cells is an item without
+        options: how to read. In a wide table an empty cell is not a vote, and a row of empty cells is an item without
             votes. Such tables are also known by themselves (:mod:`rarevote.io.read.wide`), and then the task is the
             first column without any value twice. Of a shown column the first value of each task that is not blank
-            counts; a name with commas that is no column is taken as several names.
-        found: the file, if somebody has looked at it already.
+            counts; a name with commas that is not a column is read as several names.
+        found: the file, if it was already inspected.
         **given: fields of :class:`ReadOptions`, instead of ``options``.
     """
     options = options or ReadOptions(**given)
@@ -117,7 +117,7 @@ def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOpt
     gold_column = options.gold_column
     tables = [_tick_table(source, options, shown) for source in sources]
     if len({table.form for table in tables}) > 1:
-        raise InputError(f"{title_of(inputs)}: the files hold their choices in different ways; read them one by one")
+        raise InputError(f"{title_of(inputs)}: the files store their choices in different ways; read them one by one")
     choices = [table.choice for table in tables]
     say_filled(sources, (choice.roles for choice in choices))
     unpivoted = any(choice.answers for choice in choices)
@@ -204,7 +204,9 @@ def _models(annotators: set[str], named: Sequence[str], title: str) -> frozenset
     """Which annotators of a wide table are models: those named by hand, and those called so."""
     for name in named:
         if name not in annotators:
-            raise ColumnsError(f"{title} has no annotator {name!r}; there is {', '.join(sorted(annotators)) or 'none'}")
+            raise ColumnsError(
+                f"{title} has no annotator {name!r}; the annotators are {', '.join(sorted(annotators)) or 'none'}"
+            )
     return frozenset(named) | {name for name in annotators if is_model_name(name)}
 
 

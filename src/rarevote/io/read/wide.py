@@ -3,7 +3,7 @@
 Such a table has no column for workers and labels. It is known by a group of columns that hold the same few values, and
 not one and the same value throughout; the first column without any value twice is the task. Of several groups the one
 counts whose columns are called as votes are (``score_*``, ``judge_*``, names of models); where that does not decide,
-the table is refused. A column with the expected answer is no annotator: it may be gold.
+the table is refused. A column with the expected answer is not an annotator: it may be gold.
 """
 
 from __future__ import annotations
@@ -77,18 +77,18 @@ class WideTable:
         return Choice({"task": self.task}, self.annotators)
 
     def notes(self, *, found: bool, gold: str | None) -> list[str]:
-        """What to tell: how the table was read, if nobody said so, and what may be gold."""
+        """What to report: how the table was read, if that was detected, and which column may be gold."""
         said = []
         if found:
             aside = f"; not read: {listed(self.others)}" if self.others else ""
             people = listed(self.annotators, 8)
             said.append(f"read as a wide table: the task is {self.task!r}, the annotators are {people}{aside}")
         elif self.others:
-            said.append(f"{listed(self.others)}: free text, which nobody votes by, and not read")
+            said.append(f"{listed(self.others)}: free text, ignored")
         if self.expected and gold is None:
             name = self.expected[0]
             use = how(f"gold_column={name!r}", f"--gold-column {shlex.quote(name)}")
-            said.append(f"column {name!r} looks like the expected answer and is no vote; to learn from it: {use}")
+            said.append(f"column {name!r} looks like the expected answer and is not a vote; to use it as gold: {use}")
         return said
 
 
@@ -102,14 +102,14 @@ class ColumnProfile:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds texts or numbers of many kinds, which nobody votes by."""
+        """Whether it has texts or numbers of many kinds, which are not votes."""
         return self.n_distinct > _FEW_VALUES and 2 * self.n_distinct > self.n_filled
 
 
 def recognise_wide(
     source: FileTable, columns: Mapping[str, str] | None, shown: Sequence[str], gold: str | None
 ) -> WideTable | None:
-    """The wide table that this is although nobody said so, or None."""
+    """The wide table that is detected, or None."""
     chosen = dict(columns or {})
     if not source.columns or set(chosen) - {"task"} or any(may_be("worker", name) for name in source.columns):
         return None
@@ -175,17 +175,17 @@ def _refuse_groups(title: str, groups: Sequence[_Group]) -> None:
     shown = " or ".join(
         f"{listed(group.annotators)} ({name_annotators(group.annotators)})" for group in groups[: _MIN_ANNOTATORS + 1]
     )
-    raise ColumnsError(f"{title}: which columns hold the votes? Say which: {shown}")
+    raise ColumnsError(f"{title}: cannot find the columns of votes. Name them: {shown}")
 
 
 def wide_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> WideTable:
-    """The wide table that somebody says this is: all columns but the first, free text and expected answers apart.
+    """The wide table, as requested: all columns but the first, free text and expected answers apart.
 
     Where the columns with votes are named, it is those, and the first column without any value twice is the task.
     """
     gold, chosen = options.gold_column, dict(options.columns or {})
     if set(chosen) - {"task"}:
-        raise ParameterError("of a wide table only the task can be named: its other columns are the annotators")
+        raise ParameterError("a wide table accepts only task: its other columns are the annotators")
     if not source.columns:
         raise InputError(f"{source.title}: no columns")
     n_rows, profiles = column_profiles(source)
@@ -202,7 +202,7 @@ def wide_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) ->
     texts = [name for name in answers if profiles[name].is_text]
     annotators = [name for name in answers if name not in (*expected, *texts)]
     if not annotators:
-        raise ColumnsError(f"{source.title}: a wide table needs a column for each annotator beside {task!r}")
+        raise ColumnsError(f"{source.title}: a wide table needs one column per annotator besides {task!r}")
     return WideTable(task, annotators, expected, texts)
 
 

@@ -70,7 +70,7 @@ def check_output(path: Path) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse a file that could not be written because of where it is."""
-    refuse_address(path, "write a file here and copy it there")
+    refuse_address(path, "write a local file and copy it there")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of a file")
     if not path.parent.is_dir():
@@ -114,8 +114,8 @@ def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = Fals
     Args:
         columns: the columns by name.
         path: the file; its ending says the format.
-        spreadsheet_safe: put an apostrophe before text in CSV and TSV that a spreadsheet would run as a formula. Names
-            written so do not come back as they were.
+        spreadsheet_safe: put an apostrophe before text in CSV and TSV that a spreadsheet would run as a formula. Such
+            names change when they are read again.
     """
     check_ending(path)
     ending, packing = _ending(path)

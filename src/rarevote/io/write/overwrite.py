@@ -43,18 +43,18 @@ def refuse_overwriting(
             if same is not None:
                 shown = "standard input" if given == "-" else same
                 raise InputError(
-                    f"{named}: is the input {shown}; an output never replaces an input: name another place"
+                    f"{named}: is the input {shown}; an output never replaces an input: choose another file"
                 )
             if (replaced or format_of_name(path)) and one.is_dir() and _lies_in(path, one):
                 raise InputError(
-                    f"{named}: lies in the input folder {one}, where the next run looks for data: "
-                    "name a place outside it"
+                    f"{named}: is in the input folder {one}, where the next run would read it as data: "
+                    "choose a place outside it"
                 )
             if str(one).endswith(replaced) and _lies_in(one, path):
-                raise InputError(f"{named}: the input {one} lies in this folder; name a folder without inputs")
+                raise InputError(f"{named}: the input {one} is in this folder; choose a folder without inputs")
         if _would_match(path, given):
             raise InputError(
-                f"{named}: matches the input {given}, and the next run would read it as data: name another file"
+                f"{named}: matches the input {given}, so the next run would read it as data: choose another file"
             )
 
 
