@@ -13,7 +13,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.diagnose import model_fit as module
 from rarevote.diagnose.model_fit import model_fit, statistics_of
 from rarevote.methods import vote_model
-from rarevote.methods.vote_model import SomeVotes
+from rarevote.methods.vote_model import SomeVotes, drawn
 from rarevote.simulate.crowds import simulate_cc_rasch
 
 Columns = tuple[list[int], list[Any], list[int]]
@@ -296,3 +296,13 @@ def test_gold_is_taken_for_what_it_is() -> None:
     model = estimator.vote_model(SomeVotes.of(estimator.annotations_))
     drawn = [vote_model.drawn(model._below, np.random.default_rng(seed))[:2].tolist() for seed in range(20)]
     assert all(one == [1, 0] for one in drawn)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 20])
+def test_columns_are_drawn_as_by_comparing_all_weights(n_columns: int) -> None:
+    rng = np.random.default_rng(n_columns)
+    below = np.cumsum(rng.random((300, n_columns)) * (rng.random((300, n_columns)) < 0.7), axis=1)
+    rows = rng.integers(300, size=1000)
+    u = np.random.default_rng(1).random(1000) * below[rows, -1]
+    expected = [min(sum(weight <= x for weight in below[row]), n_columns - 1) for row, x in zip(rows, u, strict=True)]
+    assert drawn(below, np.random.default_rng(1), rows).tolist() == expected

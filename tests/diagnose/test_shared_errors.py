@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import rarevote
 from rarevote import Annotations, simulate_jury
-from rarevote.diagnose.shared_errors import ErrorsAlike, effective_number, errors_alike
+from rarevote.diagnose.shared_errors import ErrorsAlike, _standing, effective_number, errors_alike
 from rarevote.simulate.juries import SimulatedJury
 from tests.command import rarevote as command
 
@@ -168,3 +168,17 @@ def test_predictions_of_an_export_are_models(tmp_path: Path) -> None:
     crowd = rarevote.read(path, include_predictions=True)
     assert crowd.models == {"model:judge-1"}
     assert rarevote.read(path).models == frozenset()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5, 9])
+def test_how_votes_stand_is_what_sorting_them_says(n_classes: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    task, label = np.repeat(np.arange(200), 6), rng.integers(n_classes, size=1200)
+    leads, place = _standing(task, label, 200, n_classes)
+    width = max(n_classes, 4)
+    for i in range(200):
+        counts = np.bincount(label[task == i], minlength=width)
+        order = sorted(range(width), key=lambda k: (counts[k], k), reverse=True)
+        gaps = [min(counts[a] - counts[b], 3) for a, b in zip(order[:3], order[1:4], strict=True)]
+        assert leads[i] == 16 * gaps[0] + 4 * gaps[1] + gaps[2]
+        assert place[task == i].tolist() == [min(order.index(k), 3) for k in label[task == i]]

@@ -307,7 +307,7 @@ class _Suggestions:
         self._available = np.arange(annotations.n_workers) if available is None else available
         self._asked = np.zeros(annotations.n_workers, dtype=np.int64)
         self._accuracy = 0.5 + 0.5 * np.tanh(0.5 * np.asarray(abilities, dtype=np.float64))
-        self._order: dict[tuple[int, int], IntArray] = {}
+        self._order: dict[tuple[int, int], list[int]] = {}
 
     def for_task(self, row: int, one: int, other: int) -> tuple[Any, ...]:
         """Names, best first; none where abilities are not known."""
@@ -316,11 +316,11 @@ class _Suggestions:
         pair = (min(one, other), max(one, other))
         if pair not in self._order:
             both = self._accuracy[self._available, pair[0]] + self._accuracy[self._available, pair[1]]
-            self._order[pair] = self._available[np.argsort(-both, kind="stable")]
+            self._order[pair] = self._available[np.argsort(-both, kind="stable")].tolist()
         crowd = self._annotations
         voted = set(crowd.worker[crowd.votes_on(row)].tolist())
         names: list[Any] = []
-        for worker in self._order[pair].tolist():
+        for worker in self._order[pair]:
             if len(names) == self._wanted:
                 break
             if worker not in voted and (self._max_each is None or self._asked[worker] < self._max_each):

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -349,13 +350,30 @@ def _standing(task: IntArray, label: IntArray, n_tasks: int, n_classes: int) -> 
         (1) or third (2) of its task, or a later one (3).
     """
     width = max(n_classes, 4)
-    cell = task * width + label
-    counts = np.bincount(cell, minlength=n_tasks * width).reshape(n_tasks, width)
-    ranking = np.sort(counts * width + np.arange(width), axis=1)[:, :-5:-1]
-    votes, leaders = np.divmod(ranking, width)
-    place = np.full((n_tasks, width), 3)
-    np.put_along_axis(place, leaders[:, :3], np.arange(3)[None], axis=1)
-    return np.minimum(votes[:, :3] - votes[:, 1:], 3) @ np.array([16, 4, 1]), place.ravel()[cell]
+    cell = label * n_tasks + task
+    counts = np.bincount(cell, minlength=n_tasks * width).reshape(width, n_tasks)
+    first, second, third, fourth = _largest_four(counts * width + np.arange(width)[:, None])
+    place = np.full(n_tasks * width, 3)
+    tasks = np.arange(n_tasks)
+    for number, one in enumerate((first, second, third)):
+        place[one % width * n_tasks + tasks] = number
+    votes = [one // width for one in (first, second, third, fourth)]
+    leads = [np.minimum(one - other, 3) for one, other in pairwise(votes)]
+    return 16 * leads[0] + 4 * leads[1] + leads[2], place[cell]
+
+
+def _largest_four(rows: IntArray) -> list[IntArray]:
+    """The four largest entries of each column, the largest first."""
+    if len(rows) > 4:
+        rows = np.ascontiguousarray(np.partition(np.ascontiguousarray(rows.T), len(rows) - 4, axis=1)[:, -4:].T)
+    a, b, c, d = rows
+    # A sorting network: whole rows are compared at a time.
+    a, b = np.maximum(a, b), np.minimum(a, b)
+    c, d = np.maximum(c, d), np.minimum(c, d)
+    a, c = np.maximum(a, c), np.minimum(a, c)
+    b, d = np.maximum(b, d), np.minimum(b, d)
+    b, c = np.maximum(b, c), np.minimum(b, c)
+    return [a, b, c, d]
 
 
 @cache
@@ -399,17 +417,19 @@ def _of_independent(compared: _Compared, known: IntArray) -> tuple[FloatArray, f
     accuracy = (right + _MADE_UP_VOTES * everybody) / (seen + _MADE_UP_VOTES)
     n_pairs = max(int((size * (size - 1) // 2).sum()), 1)
     rng = np.random.default_rng(0)
-    below = (votes / np.maximum(size, 1)[:, None]).cumsum(axis=1)
+    below = np.ascontiguousarray((votes / np.maximum(size, 1)[:, None]).cumsum(axis=1).T)
+    of_worker, flat = worker * K, accuracy.ravel()
     drawn = []
     n_drawn = int(np.clip(_PAIRS_OF_NULLS // n_pairs, _MIN_NULLS, _MAX_NULLS))
     for _ in steps("comparing the errors of annotators", range(n_drawn)):
         truth = known
         if not len(known):
-            truth = np.minimum((below < rng.random((len(size), 1))).sum(axis=1), K - 1)
-        is_right = rng.random(len(worker)) < accuracy[worker, truth[task]]
+            truth = np.minimum((below < rng.random(len(size))).sum(axis=0), K - 1)
+        z = np.repeat(truth, size)
+        is_right = rng.random(len(worker)) < flat.take(of_worker + z)
         other = rng.integers(max(K - 1, 1), size=len(worker))
-        wrong = np.minimum(other + (other >= truth[task]), K - 1)
-        made, common = compared.correlation(known, np.where(is_right, truth[task], wrong))
+        wrong = np.minimum(other + (other >= z), K - 1)
+        made, common = compared.correlation(known, np.where(is_right, z, wrong))
         drawn.append(made)
     null = np.mean(drawn, axis=0)
     apart = (np.array(drawn) - null) * np.sqrt(common)

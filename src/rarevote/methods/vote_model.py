@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray
@@ -68,7 +70,12 @@ class SomeVotes:
     def counts(self, label: IntArray) -> IntArray:
         """Votes per task and class, (n, K), where the votes say ``label``."""
         n, K = len(self.tasks), self.n_classes
-        return np.bincount(self.task * K + label, minlength=n * K).reshape(n, K)
+        # Classes first in memory: sums and maxima over few classes then run along the tasks.
+        return np.bincount(label * n + self.task, minlength=n * K).reshape(K, n).T
+
+    def of_votes(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The value of its task for each vote, (v), of an array with one for each of these tasks."""
+        return np.repeat(values, self.size)
 
     def of_tasks(self, values: FloatArray) -> FloatArray:
         """The rows of these tasks, of an array with one for each task of the crowd."""
@@ -106,7 +113,7 @@ class VoteModel:
     def draw(self, rng: np.random.Generator) -> IntArray:
         """Labels of all votes, cast again, (v)."""
         truth = drawn(self._below, rng)
-        z = truth[self.votes.task]
+        z = self.votes.of_votes(truth)
         label = z.copy()
         wrong = np.flatnonzero(rng.random(len(z)) >= self.right(truth, rng))
         label[wrong] = self._instead(wrong, z[wrong], rng)
@@ -119,12 +126,45 @@ class VoteModel:
             return z
         if K == 2 or self.errors is None:
             return np.asarray((z + 1 + rng.integers(K - 1, size=len(z))) % K)
-        weights = self.errors(self.votes.worker[wrong], z)
+        worker = self.votes.worker[wrong]
+        if self._errors_below is None:
+            return drawn(self._weights_below(worker, z), rng)
+        return drawn(self._errors_below, rng, worker * K + z)
+
+    @cached_property
+    def _errors_below(self) -> FloatArray | None:
+        """Cumulative weights of the labels in place of the right one, row ``worker K + class``; None if too many."""
+        K, n_workers = self.votes.n_classes, int(self.votes.worker.max()) + 1
+        if n_workers * K * K > _MAX_CELLS:
+            return None
+        worker, z = np.divmod(np.arange(n_workers * K), K)
+        return self._weights_below(worker, z)
+
+    def _weights_below(self, worker: IntArray, z: IntArray) -> FloatArray:
+        assert self.errors is not None
+        weights = self.errors(worker, z)
         np.put_along_axis(weights, z[:, None], 0.0, axis=1)
-        return drawn(np.cumsum(weights, axis=1), rng)
+        return np.cumsum(weights, axis=1)
 
 
-def drawn(below: FloatArray, rng: np.random.Generator) -> IntArray:
-    """A column of each row, by cumulative weights, (n)."""
-    u = rng.random((len(below), 1)) * below[:, -1:]
-    return np.asarray((u >= below).sum(axis=1).clip(max=below.shape[1] - 1))
+def drawn(below: FloatArray, rng: np.random.Generator, rows: IntArray | None = None) -> IntArray:
+    """A column of each row, by cumulative weights, (n).
+
+    Args:
+        below: cumulative weights, (m, K).
+        rng: of the random numbers.
+        rows: rows of ``below`` to draw from, (n); each once if not given.
+
+    >>> drawn(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]]), np.random.default_rng(0), np.array([0, 1, 1, 0]))
+    array([0, 2, 2, 0])
+    """
+    K = below.shape[1]
+    flat = np.ascontiguousarray(below).ravel()
+    first = (np.arange(len(below)) if rows is None else rows) * K
+    u = rng.random(len(first)) * flat.take(first + (K - 1))
+    # How many of the weights are not above u, by bisection: they ascend.
+    place = np.zeros(len(first), dtype=np.int64)
+    for step in (1 << power for power in reversed(range(K.bit_length()))):
+        ahead = place + step
+        place = np.where(flat.take(first + (np.minimum(ahead, K) - 1)) <= u, ahead, place)
+    return np.asarray(np.minimum(place, K - 1))

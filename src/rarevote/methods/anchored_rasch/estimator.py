@@ -300,18 +300,23 @@ class AnchoredRasch(Anchored):
         """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""
         model, _ = self._held(self._kept, np.empty(0, dtype=np.int64))
         ability, errors, nodes = self._parameter("ability"), self._parameter("errors"), model.nodes
-        log_odds, is_right = ability[votes.worker], votes.label[:, None] == np.arange(votes.n_classes)
+        every = np.arange(len(votes.task))
         joint = np.empty((len(votes.tasks), votes.n_classes, len(nodes)))
         for g, (node, weight) in enumerate(zip(nodes, model.weights, strict=True)):
             # The habit of erring is the same at every node, and so tells nothing about the difficulty.
-            of_vote = -np.logaddexp(0.0, np.where(is_right, node - log_odds, log_odds - node))
+            of_vote = -np.logaddexp(0.0, ability - node)[votes.worker]
+            of_vote[every, votes.label] = -np.logaddexp(0.0, node - ability)[votes.worker, votes.label]
             joint[:, :, g] = np.log(weight) + votes.sums(of_vote)
         joint -= joint.max(axis=2, keepdims=True)
-        below = np.cumsum(np.exp(joint), axis=2)
+        n, K, G = joint.shape
+        below = np.cumsum(np.exp(joint), axis=2).reshape(n * K, G)
+        # A vote is right with one of few chances: they are computed once.
+        chances = sigmoid(ability[:, :, None] - nodes).ravel()
+        of_worker, of_task = votes.worker * (K * G), np.arange(n) * K
 
         def right(truth: IntArray, rng: np.random.Generator) -> FloatArray:
-            node = nodes[drawn(below[np.arange(len(truth)), truth], rng)]
-            return sigmoid(ability[votes.worker, truth[votes.task]] - node[votes.task])
+            node = drawn(below, rng, of_task + truth)
+            return np.asarray(chances.take(of_worker + votes.of_votes(truth * G + node)))
 
         return VoteModel(votes, self.posterior_, right, lambda worker, z: errors[worker, :, z])
 
