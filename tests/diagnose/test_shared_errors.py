@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,6 @@ def test_how_votes_stand_is_what_sorting_them_says(n_classes: int) -> None:
     for i in range(200):
         counts = np.bincount(label[task == i], minlength=width)
         order = sorted(range(width), key=lambda k: (counts[k], k), reverse=True)
-        gaps = [min(counts[a] - counts[b], 3) for a, b in zip(order[:3], order[1:4], strict=True)]
+        gaps = [min(counts[a] - counts[b], 3) for a, b in pairwise(order[:4])]
         assert leads[i] == 16 * gaps[0] + 4 * gaps[1] + gaps[2]
         assert place[task == i].tolist() == [min(order.index(k), 3) for k in label[task == i]]
