@@ -158,7 +158,54 @@ def test_the_chain_ends_by_itself_and_says_what_a_long_one_says() -> None:
 def test_many_classes_cost_fewer_sweeps() -> None:
     assert sampler_of(little_crowd(50, 5, 2, seed=0)).max_sweeps() == 2000
     many = Annotations.from_arrays(np.repeat(np.arange(2000), 5), np.arange(10_000) % 50, np.arange(10_000) % 200)
-    assert sampler_of(many).max_sweeps() == 312  # 4e9 / (2 * 200 * (10 000 votes + 6 * 2000 tasks + 200 * 50 workers))
+    # 2e9 / (2 * 200 * (10 000 votes + 6 * 2000 tasks + 200 * 50 workers)), although a chain that ends by itself has 300
+    assert sampler_of(many).max_sweeps() == 156
+
+
+def test_the_budget_of_cells_is_never_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled, "SWEEPS", 400)
+    rng = np.random.default_rng(0)
+    seen = set()
+    for n_tasks, n_votes, n_workers, n_classes in [
+        (60_000, 300_000, 1000, 2), (60_000, 300_000, 1000, 5), (60_000, 300_000, 1000, 20),
+        (60_000, 300_000, 100, 100), (2_000, 10_000, 400, 100), (300_000, 300_000, 50, 3), (1_000, 5_000, 40, 2),
+    ]:  # fmt: skip
+        task = np.sort(np.concatenate([np.arange(n_tasks), rng.integers(n_tasks, size=n_votes - n_tasks)]))
+        worker = np.concatenate([np.arange(n_workers), rng.integers(n_workers, size=n_votes - n_workers)])
+        label = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n_votes - n_classes)])
+        crowd = Annotations.from_arrays(task, worker, label)
+        plan = sampled.SamplingPlan.of(crowd)
+        if plan is None:
+            assert why_not_sampled(crowd) == "there are too many votes and classes"
+            seen.add("none")
+            continue
+        # By the definition of a visit: votes, six visits of a task, K chances of each worker; K classes at two levels.
+        part = plan.share
+        visits = plan.n_sweeps * 2 * n_classes * (part * (n_votes + 6 * n_tasks) + n_classes * n_workers)
+        visits += plan.n_draws * 2 * n_classes * (1 - part) * (n_votes + 6 * n_tasks)
+        assert visits <= sampled.CELL_VISITS
+        seen.add("thinned" if part < 1 else "fewer" if plan.n_sweeps < 400 else "all")
+    assert seen == {"none", "thinned", "fewer", "all"}
+
+
+def test_a_thinned_chain_draws_what_a_whole_one_draws() -> None:
+    truth = simulate_crowd(1500, 20, votes_per_task=6, imbalance=4, random_state=0)
+    crowd, gold = annotations_of(truth), np.full(1500, -1, dtype=np.int32)
+    gold[:3] = 1
+    whole = sample_crowd(crowd, gold, n_sweeps=200, n_draws=150)
+    thinned = sample_crowd(crowd, gold, n_sweeps=200, n_draws=50, share=0.4)
+    assert thinned.classes.shape == (50, 1500)
+    np.testing.assert_allclose(thinned.score.sum(axis=1), 1.0)
+    # Votes of 600 tasks teach less about 20 workers than those of 1500: probabilities differ a little, ranks hardly.
+    assert np.abs(thinned.score[:, 1] - whole.score[:, 1]).mean() < 0.03
+    assert np.corrcoef(thinned.score[:, 1], whole.score[:, 1])[0, 1] > 0.98
+    share, error = whole.classes.mean(axis=1).mean(), whole.classes.mean(axis=1).std()
+    assert abs(thinned.classes.mean() - share) < 3 * max(error, 0.01)
+    drawn = thinned.classes.mean(axis=0)
+    free = gold < 0
+    assert np.abs(drawn - thinned.score[:, 1])[free].mean() < 0.05  # 50 draws have the mean that the score states
+    again = sample_crowd(crowd, gold, n_sweeps=200, n_draws=50, share=0.4)
+    np.testing.assert_array_equal(thinned.classes, again.classes)
 
 
 def test_known_tasks_keep_their_class_in_every_draw() -> None:
@@ -235,6 +282,7 @@ def test_only_what_is_expected_is_sampled_and_once_per_fit(monkeypatch: pytest.M
     result.summary(expected=False)
     result.review(5)
     result.plan(5)
+    fitted.explain(0)
     fitted.decide(costs="0:1=1,1:0=5").columns()
     assert not runs
     expected = result.expect()

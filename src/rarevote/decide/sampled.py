@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,14 @@ MAX_ITEMS = 1_000_000
 SWEEPS = 400
 #: Draws that are kept of them.
 N_DRAWS = 150
+#: The budget: cells (a class at a level of difficulty) of votes, tasks and workers that all sweeps together visit. It
+#: counts work, never time, so that the same votes give the same draws on any machine. Some seconds.
+CELL_VISITS = 2_000_000_000
+
+# Where the budget is smaller, sweeps and draws become fewer down to these; then the chain visits a part of the tasks.
+_FEWEST_SWEEPS, _FEWEST_DRAWS = 150, 30
+_FEWEST_TASKS = 1000
+_TASK_VISITS = 6
 
 _MAX_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
 
@@ -65,6 +73,41 @@ class IndependentDraws:
 DrawsLater = Callable[[], IndependentDraws]
 
 
+def cells_of_sweep(n_votes: float, n_tasks: float, n_workers: int, n_classes: int) -> float:
+    """Cells that a sweep visits: every vote once, every task some times, every worker's chance of every error."""
+    return 2 * n_classes * (n_votes + _TASK_VISITS * n_tasks + n_classes * n_workers)
+
+
+class SamplingPlan(NamedTuple):
+    """How much of a crowd is sampled within the budget.
+
+    Attributes:
+        n_sweeps: of the sampler.
+        n_draws: that are kept.
+        share: of the tasks that the chain visits; the classes of the others are drawn from what it learns.
+    """
+
+    n_sweeps: int
+    n_draws: int
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, annotations: Annotations) -> SamplingPlan | None:
+        """As much as the budget allows; None where that is too little."""
+        votes, tasks, K = annotations.n_annotations, annotations.n_tasks, annotations.n_classes
+        workers = annotations.n_workers
+        n_sweeps = min(SWEEPS, int(CELL_VISITS // max(cells_of_sweep(votes, tasks, workers, K), 1)))
+        if n_sweeps >= min(SWEEPS, _FEWEST_SWEEPS):
+            return cls(n_sweeps, N_DRAWS)
+        # Half of the budget is for the chain, half for the classes of the tasks that it does not visit.
+        half, of_workers = CELL_VISITS / 2 / _FEWEST_SWEEPS, cells_of_sweep(0, 0, workers, K)
+        share = (half - of_workers) / cells_of_sweep(votes, tasks, 0, K)
+        n_draws = min(N_DRAWS, int(CELL_VISITS / 2 // cells_of_sweep(votes, tasks, 0, K)))
+        if share * tasks < _FEWEST_TASKS or n_draws < _FEWEST_DRAWS:
+            return None
+        return cls(_FEWEST_SWEEPS, min(n_draws, _FEWEST_SWEEPS - _FEWEST_SWEEPS // 4), share)
+
+
 def why_not_sampled(annotations: Annotations) -> str:
     """Why the votes cannot be sampled, in words; empty where they can."""
     K = annotations.n_classes
@@ -74,6 +117,8 @@ def why_not_sampled(annotations: Annotations) -> str:
         return "there is nothing to choose between"
     if annotations.n_workers * K * K > _MAX_CELLS:
         return "there are too many annotators and classes"
+    if SamplingPlan.of(annotations) is None:
+        return "there are too many votes and classes"
     return ""
 
 
@@ -91,7 +136,9 @@ def independent_draws(annotations: Annotations, gold: NDArray[Any], why_not: str
     if why_not:
         return IndependentDraws.none(len(gold), why_not)
     n, K = annotations.n_tasks, annotations.n_classes
-    drawn = sample_crowd(annotations, gold[:n], n_sweeps=SWEEPS, n_draws=N_DRAWS)
+    plan = SamplingPlan.of(annotations)
+    assert plan is not None
+    drawn = sample_crowd(annotations, gold[:n], n_sweeps=plan.n_sweeps, n_draws=plan.n_draws, share=plan.share)
     if len(gold) > MAX_ITEMS:
         return replace(IndependentDraws.none(len(gold), f"there are more than {MAX_ITEMS:,} items"), score=drawn.score)
     classes = np.empty((len(drawn.classes), len(gold)), dtype=drawn.classes.dtype)
@@ -111,6 +158,7 @@ def sample_crowd(
     *,
     n_sweeps: int | None = None,
     n_draws: int = 400,
+    share: float = 1.0,
     random_state: int = 0,
 ) -> Drawn:
     """Draw how the votes may have come about.
@@ -120,8 +168,14 @@ def sample_crowd(
         gold: known class of each task or -1, (n).
         n_sweeps: sweeps of the sampler; by default until the shares of the classes are known well enough.
         n_draws: draws to keep at least, of a chain that is long enough; fewer than twice as many are kept.
+        share: of the tasks that the chain visits, chosen at random; the classes of the others are drawn from what it
+            learns, with exactly ``n_draws`` draws.
         random_state: seed of the sampler.
     """
     from rarevote.decide.sampler import VoteSampler
 
-    return VoteSampler(annotations, gold.astype(np.int32), random_state).run(n_draws, n_sweeps)
+    part = None
+    if share < 1.0:
+        n = annotations.n_tasks
+        part = np.sort(np.random.default_rng([random_state, 2]).permutation(n)[: max(int(share * n), 1)])
+    return VoteSampler(annotations, gold.astype(np.int32), random_state, part).run(n_draws, n_sweeps)

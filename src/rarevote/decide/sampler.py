@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import TINY, FloatArray, IntArray, first_of_best, normalise_rows, sigmoid
 from rarevote.crowd.steps import steps
+from rarevote.decide.sampled import CELL_VISITS, cells_of_sweep
 
 _ROUNDS_PER_SWEEP = 3  # of classes, shares and hardness given the abilities: cheap, and they mix slowest
 _NEWTON_STEPS = 5
@@ -40,8 +41,6 @@ _SETTLING = 100  # sweeps before the first draw counts
 _MIN_SWEEPS, _MAX_SWEEPS = 300, 2000
 _LONGER = 1.3  # how many times as many sweeps before the next look at the shares
 _PIECES, _ENOUGH = 10, 0.15
-# A sweep visits every vote once and every task some times, for every class and level. The bound is about 30 seconds.
-_CELL_VISITS, _TASK_VISITS = 4_000_000_000, 6
 
 # Priors, on the logit scale of an ability.
 _MEAN_VARIANCE = 2.0
@@ -75,10 +74,11 @@ class Votes:
     row: IntArray
 
     @classmethod
-    def of(cls, annotations: Annotations) -> Votes:
-        """Sort the votes."""
-        size = np.diff(annotations.task_ptr)
-        order = np.argsort(-size, kind="stable")
+    def of(cls, annotations: Annotations, tasks: IntArray | None = None) -> Votes:
+        """Sort the votes, or those on some tasks."""
+        chosen = np.arange(annotations.n_tasks) if tasks is None else tasks
+        size = np.diff(annotations.task_ptr)[chosen]
+        order = chosen[np.argsort(-size, kind="stable")]
         begin = annotations.task_ptr[order]
         reach = np.bincount(size)[::-1].cumsum()[::-1][1:]  # how many tasks have more than j votes
         by_position = []
@@ -110,21 +110,26 @@ class VoteSampler:
         annotations: the crowd.
         known: known class of every task of the crowd or -1.
         seed: of the random numbers.
+        part: tasks that the chain visits; all if not given. The others learn nothing and teach nothing: their classes
+            are drawn from what the chain knows of workers and class shares.
     """
 
-    def __init__(self, annotations: Annotations, known: NDArray[np.int32], seed: int) -> None:
+    def __init__(
+        self, annotations: Annotations, known: NDArray[np.int32], seed: int, part: IntArray | None = None
+    ) -> None:
         K = annotations.n_classes
         self.n_workers, self.n_classes = annotations.n_workers, K
         self.rng = np.random.default_rng([seed, 1])
-        self.votes = Votes.of(annotations)
-        known = known[self.votes.tasks]
-        self.gold = np.flatnonzero(known >= 0)
-        self.allowed = np.repeat(np.eye(K)[known[self.gold]], 2, axis=1).T
-        start = normalise_rows(annotations.votes()[self.votes.tasks])
-        start[self.gold] = np.eye(K)[known[self.gold]]
+        self.votes = Votes.of(annotations, part)
+        self.rest = None if part is None else Votes.of(annotations, np.delete(np.arange(annotations.n_tasks), part))
+        of_all = normalise_rows(annotations.votes())
+        of_all[known >= 0] = np.eye(K)[known[known >= 0]]
         # A class that no task has most votes for is a slip of the pen: were it possible, and always missed, it could
         # explain whatever the other classes do not.
-        self.possible = np.bincount(first_of_best(start), minlength=K) > 0
+        self.possible = np.bincount(first_of_best(of_all), minlength=K) > 0
+        start, known = of_all[self.votes.tasks], known[self.votes.tasks]
+        self.gold = np.flatnonzero(known >= 0)
+        self.allowed = np.repeat(np.eye(K)[known[self.gold]], 2, axis=1).T
         self.shares = np.maximum(start.mean(axis=0), TINY)
         self.hard_share, self.hard = 0.3, _HARD_MEAN.copy()
         self.log_error = np.full((K, K), -log(max(K - 1, 1)))
@@ -141,6 +146,8 @@ class VoteSampler:
             n_draws: at least so many draws are kept of a chain that is long enough, and fewer than twice as many.
             n_sweeps: exactly so many sweeps, whatever the shares.
         """
+        if self.rest is not None and n_sweeps:
+            return self._run_thinned(self.rest, n_draws, n_sweeps)
         n, K = len(self.votes.tasks), self.n_classes
         most = n_sweeps or self.max_sweeps()
         settling = min(_SETTLING, most // 4)
@@ -165,11 +172,31 @@ class VoteSampler:
         back = np.argsort(self.votes.tasks)
         return Drawn(normalise_rows(score.T[back]), np.array(draws)[:, back])
 
+    def _run_thinned(self, rest: Votes, n_draws: int, n_sweeps: int) -> Drawn:
+        """Sweep over a part of the tasks; at ``n_draws`` of the sweeps, evenly spaced, draw the classes of the rest."""
+        settling = min(_SETTLING, n_sweeps // 4)
+        kept = set(np.linspace(settling, n_sweeps - 1, n_draws).round().astype(int).tolist())
+        score, of_rest = (np.zeros((self.n_classes, len(votes.tasks))) for votes in (self.votes, rest))
+        draws = []
+        for number in steps("sampling true classes", range(n_sweeps)):
+            probability, classes = self.sweep()
+            if number >= settling:
+                score += probability
+            if number in kept:
+                probability = self.class_probability(self.likelihood(rest))
+                of_rest += probability
+                below = probability.cumsum(axis=0)
+                others = (below < self.rng.random(len(rest.tasks)) * below[-1]).sum(axis=0)
+                draws.append(np.concatenate([classes, others]).astype(smallest_unsigned(self.n_classes)))
+        back = np.argsort(np.concatenate([self.votes.tasks, rest.tasks]))
+        found = np.concatenate([normalise_rows(score.T), normalise_rows(of_rest.T)])
+        return Drawn(found[back], np.array(draws)[:, back])
+
     def max_sweeps(self) -> int:
         """The most sweeps that the size of the crowd allows."""
         n, K = len(self.votes.tasks), self.n_classes
-        work = 2 * K * (self.votes.code.size + _TASK_VISITS * n + K * self.n_workers)
-        return int(np.clip(_CELL_VISITS // work, _MIN_SWEEPS, _MAX_SWEEPS))
+        work = cells_of_sweep(self.votes.code.size, n, self.n_workers, K)
+        return int(np.clip(CELL_VISITS // work, 1, _MAX_SWEEPS))
 
     # -- one sweep ---------------------------------------------------------------------------------------------------
 
