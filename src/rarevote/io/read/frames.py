@@ -207,7 +207,7 @@ def _truth_pairs(
         noun = "row has" if len(absent) == 1 else "rows have"
         raise MissingValuesError(
             f"{len(absent):,} {noun} no task or no label in the gold or truth (rows {rows}). Fill them in, or "
-            "remove those rows: gold has only tasks with a known label"
+            "remove those rows: every gold task needs a label"
         )
     return list(pairs.values())
 
