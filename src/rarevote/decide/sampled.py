@@ -33,8 +33,8 @@ N_DRAWS = 150
 CELL_VISITS = 2_000_000_000
 
 # Where the budget is smaller, sweeps and draws become fewer down to these; then the chain visits a part of the tasks.
-_FEWEST_SWEEPS, _FEWEST_DRAWS = 150, 30
-_FEWEST_TASKS = 1000
+_MIN_SWEEPS, _MIN_DRAWS = 150, 30
+_MIN_TASKS = 1000
 _TASK_VISITS = 6
 
 _MAX_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
@@ -97,15 +97,15 @@ class SamplingPlan(NamedTuple):
         votes, tasks, K = annotations.n_annotations, annotations.n_tasks, annotations.n_classes
         workers = annotations.n_workers
         n_sweeps = min(SWEEPS, int(CELL_VISITS // max(cells_of_sweep(votes, tasks, workers, K), 1)))
-        if n_sweeps >= min(SWEEPS, _FEWEST_SWEEPS):
+        if n_sweeps >= min(SWEEPS, _MIN_SWEEPS):
             return cls(n_sweeps, N_DRAWS)
         # Half of the budget is for the chain, half for the classes of the tasks that it does not visit.
-        half, of_workers = CELL_VISITS / 2 / _FEWEST_SWEEPS, cells_of_sweep(0, 0, workers, K)
+        half, of_workers = CELL_VISITS / 2 / _MIN_SWEEPS, cells_of_sweep(0, 0, workers, K)
         share = (half - of_workers) / cells_of_sweep(votes, tasks, 0, K)
         n_draws = min(N_DRAWS, int(CELL_VISITS / 2 // cells_of_sweep(votes, tasks, 0, K)))
-        if share * tasks < _FEWEST_TASKS or n_draws < _FEWEST_DRAWS:
+        if share * tasks < _MIN_TASKS or n_draws < _MIN_DRAWS:
             return None
-        return cls(_FEWEST_SWEEPS, min(n_draws, _FEWEST_SWEEPS - _FEWEST_SWEEPS // 4), share)
+        return cls(_MIN_SWEEPS, min(n_draws, _MIN_SWEEPS - _MIN_SWEEPS // 4), share)
 
 
 def why_not_sampled(annotations: Annotations) -> str:
