@@ -30,7 +30,15 @@ import numpy as np
 
 from rarevote.crowd.numerics import FloatArray
 from rarevote.em.model import DOUBLE, EMModel, Posterior, Shard, once_a_pass, soft_majority
-from rarevote.methods.anchored_rasch.model import AnchoredStats, Anchors, VoteTables, passes_for
+from rarevote.methods.anchored_rasch.model import (
+    AnchoredStats,
+    Anchors,
+    VoteFactors,
+    VoteTables,
+    em_step,
+    empty_sums,
+    vote_factors,
+)
 
 HIT, NEAR, LEAN, HABIT = 0, 1, 2, 3
 # Numbers of a block of workers that are held at a time.
@@ -114,7 +122,15 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
         of_vote = np.empty((len(shared.theta), self.n_classes, self.n_classes))
         for rows in self._blocks(len(of_vote)):
             of_vote[rows] = self.log_votes(shared.theta[rows])
-        return VoteTables(np.zeros((len(of_vote), self.n_classes)), of_vote)
+        return VoteTables(np.zeros((len(of_vote), 1, self.n_classes)), of_vote)
+
+    @once_a_pass
+    def factors(self, shared: OrderedShared) -> VoteFactors:
+        """What a compiled EM step looks up."""
+        of_vote = self.tables(shared).of_vote
+        rows = np.ones((len(of_vote), 1 + self.n_classes, self.n_classes))
+        np.exp(of_vote, out=rows[:, 1:])
+        return vote_factors(rows, float(np.abs(of_vote).max(initial=0.0)), self.nodes)
 
     def _blocks(self, n_workers: int) -> Iterator[slice]:
         K = self.n_classes
@@ -133,8 +149,7 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
 
     def empty_stats(self, shared: OrderedShared) -> AnchoredStats:
         """Zeros to add to."""
-        shape = (len(shared.theta), self.n_classes)
-        return AnchoredStats(np.zeros((*shape, self.n_classes)), np.zeros(shape), np.zeros(1))
+        return empty_sums(len(shared.theta), self.n_classes, 1)
 
     def step(
         self,
@@ -147,9 +162,8 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
         damping: float,
     ) -> float:
         """One pass over a shard: that of Anchored Rasch with one node (see its kernel)."""
-        em_pass, priors = passes_for(shard).em_pass, (self.anchors.log_prior, np.empty((0, self.n_classes)))
-        tables = self.tables(shared)
-        return float(em_pass(shard, tables, *priors, self.weights, self.nodes, refresh, local, out, stats))
+        no_offsets = np.empty((0, self.n_classes))
+        return em_step(self, shared, shard, no_offsets, local, out, stats, refresh)
 
     def means(self, mean: FloatArray) -> FloatArray:
         """What theta is drawn to, (K + 3)."""

@@ -173,16 +173,52 @@ class AnchoredShared(NamedTuple):
 class AnchoredStats(NamedTuple):
     """Sums over tasks."""
 
-    counts: FloatArray  # (m, K, K): posterior mass per worker, label and class
-    node_mass: FloatArray  # (m, K * G): posterior mass per worker, class and node
+    of_workers: FloatArray  # (m, G + K, K): posterior mass per worker and class, by node and then by label
     scalars: FloatArray  # (1): log likelihood
+
+    @property
+    def node_mass(self) -> FloatArray:
+        """Posterior mass per worker, node and class, (m, G, K)."""
+        return self.of_workers[:, : -self.of_workers.shape[2]]
+
+    @property
+    def counts(self) -> FloatArray:
+        """Posterior mass per worker, label and class, (m, K, K)."""
+        return self.of_workers[:, -self.of_workers.shape[2] :]
+
+
+def empty_sums(n_workers: int, n_classes: int, n_nodes: int) -> AnchoredStats:
+    """Zeros to add to."""
+    return AnchoredStats(np.zeros((n_workers, n_nodes + n_classes, n_classes)), np.zeros(1))
 
 
 class VoteTables(NamedTuple):
-    """What a pass looks up per vote; see the kernel."""
+    """What a pass in NumPy and the report look up per vote: logarithms; see the kernel."""
 
-    log_wrong: FloatArray  # (m, K * G): log(1 - p)
+    log_wrong: FloatArray  # (m, G, K): log(1 - p)
     of_vote: FloatArray  # (m, K, K): worker, label, class: log e, and alpha where label and class are the same
+
+
+class VoteFactors(NamedTuple):
+    """What a compiled EM step looks up per vote: the exponentials of :class:`VoteTables`, one row per worker."""
+
+    of_workers: FloatArray  # (m, G + K, K): 1 - p by node, then e, and exp(alpha) where label and class are the same
+    powers: FloatArray  # (L + 1, G): exp(-n s x_g) for n votes; products of L votes stay within range
+
+
+# Products of probabilities are kept within exp(-500) and exp(500), a double between exp(-708) and exp(709).
+_PRODUCT_RANGE = 500.0
+_MAX_PRODUCT_VOTES = 255
+
+
+def vote_factors(of_workers: FloatArray, reach: float, nodes: FloatArray) -> VoteFactors:
+    """The record for probabilities whose logarithms add up to at most ``reach`` for one vote, in absolute value."""
+    reach += float(np.abs(nodes).max())
+    if reach > _PRODUCT_RANGE:
+        limit = np.exp(_PRODUCT_RANGE / 2.0)
+        np.clip(of_workers, 1.0 / limit, limit, out=of_workers)
+    longest = min(int(_PRODUCT_RANGE / max(reach, 1.0)), _MAX_PRODUCT_VOTES)
+    return VoteFactors(of_workers, np.exp(-np.arange(longest + 1)[:, None] * nodes))
 
 
 @dataclass(frozen=True)
@@ -230,12 +266,29 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
 
     @once_a_pass
     def tables(self, shared: AnchoredShared) -> VoteTables:
-        """What a pass looks up."""
-        log_wrong = -np.logaddexp(0.0, self.log_odds(shared.ability))
+        """What a pass in NumPy and the report look up."""
         of_vote = shared.log_errors.copy()
         own = np.arange(self.n_classes)
         of_vote[:, own, own] = shared.ability
-        return VoteTables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
+        return VoteTables(-np.logaddexp(0.0, self._odds_by_node(shared.ability)), of_vote)
+
+    @once_a_pass
+    def factors(self, shared: AnchoredShared) -> VoteFactors:
+        """What a compiled EM step looks up."""
+        ability, log_errors = shared
+        n_nodes, own = self.n_nodes, np.arange(self.n_classes)
+        rows = np.empty((len(ability), n_nodes + self.n_classes, self.n_classes))
+        wrong, of_vote = rows[:, :n_nodes], rows[:, n_nodes:]
+        wrong[...] = sigmoid(-self._odds_by_node(ability))
+        np.exp(log_errors, out=of_vote)
+        of_vote[:, own, own] = np.exp(ability)
+        largest = max(float(ability.max(initial=0.0)), -float(ability.min(initial=0.0)))
+        of_wrong = float(np.logaddexp(0.0, largest + np.abs(self.nodes).max()))
+        return vote_factors(rows, of_wrong + max(largest, -float(log_errors.min(initial=0.0))), self.nodes)
+
+    def _odds_by_node(self, ability: FloatArray) -> FloatArray:
+        """``alpha - s x_g``, (m, G, K)."""
+        return np.asarray(ability[:, None] - self.nodes[:, None])
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
@@ -260,12 +313,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
 
     def empty_stats(self, shared: AnchoredShared) -> AnchoredStats:
         """Zeros to add to."""
-        n_workers = len(shared.ability)
-        return AnchoredStats(
-            np.zeros((n_workers, self.n_classes, self.n_classes)),
-            np.zeros((n_workers, self.n_classes * self.n_nodes)),
-            np.zeros(1),
-        )
+        return empty_sums(len(shared.ability), self.n_classes, self.n_nodes)
 
     def step(
         self,
@@ -278,20 +326,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.anchored_rasch.kernel`)."""
-        return float(
-            passes_for(shard).em_pass(
-                shard,
-                self.tables(shared),
-                self.anchors.log_prior,
-                self.offsets_of(shard),
-                self.weights,
-                self.nodes,
-                refresh,
-                local,
-                out,
-                stats,
-            )
-        )
+        return em_step(self, shared, shard, self.offsets_of(shard), local, out, stats, refresh)
 
     def objective(self, shared: AnchoredShared, stats: AnchoredStats) -> float:
         """J."""
@@ -304,12 +339,12 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
     def _slopes(self, shared: AnchoredShared, stats: AnchoredStats) -> tuple[FloatArray, FloatArray]:
         """Gradient and curvature of the penalised likelihood in the abilities, (m, K) each."""
         own = np.arange(self.n_classes)
-        right = sigmoid(self.log_odds(shared.ability))
-        weighted = stats.node_mass.reshape(right.shape) * right
+        right = sigmoid(self._odds_by_node(shared.ability))
+        weighted = stats.node_mass * right
         precision = 1.0 / self.sigma**2
-        gradient = stats.counts[:, own, own] - weighted.sum(axis=2)
+        gradient = stats.counts[:, own, own] - weighted.sum(axis=1)
         gradient -= precision * (shared.ability - self.anchors.ability)
-        return gradient, (weighted * (1.0 - right)).sum(axis=2) + precision
+        return gradient, (weighted * (1.0 - right)).sum(axis=1) + precision
 
     def gradient_norm(self, shared: AnchoredShared, stats: AnchoredStats) -> float:
         """Norm of the gradient in the abilities; the errors are at their maximum after every step."""
@@ -371,7 +406,7 @@ class ReportShared(NamedTuple):
 
 
 class VoteTableModel(Protocol):
-    """A model whose votes are looked up in :class:`VoteTables`."""
+    """A model whose votes are looked up in :class:`VoteTables` and :class:`VoteFactors`."""
 
     @property
     def n_classes(self) -> int:
@@ -394,7 +429,30 @@ class VoteTableModel(Protocol):
         """Difficulties at the nodes, (G)."""
 
     def tables(self, shared: Any) -> VoteTables:
-        """What a pass looks up."""
+        """What a pass in NumPy and the report look up."""
+
+    def factors(self, shared: Any) -> VoteFactors:
+        """What a compiled EM step looks up."""
+
+
+def em_step(
+    model: VoteTableModel,
+    shared: Any,
+    shard: Shard,
+    offsets: FloatArray,
+    local: Posterior,
+    out: Posterior,
+    stats: AnchoredStats,
+    refresh: bool,
+) -> float:
+    """One pass over a shard, in NumPy or compiled; ``offsets`` are added to the log prior of its tasks."""
+    passes = passes_for(shard)
+    looked_up = model.tables(shared) if passes is plain else model.factors(shared)
+    return float(
+        passes.em_pass(
+            shard, looked_up, model.anchors.log_prior, offsets, model.weights, model.nodes, refresh, local, out, stats
+        )
+    )
 
 
 @dataclass(frozen=True)

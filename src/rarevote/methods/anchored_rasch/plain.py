@@ -40,23 +40,23 @@ def count_shares(
 
 
 def _scores(shard: Shard, tables: VoteTables, weights: Floats, nodes: Floats) -> Floats:
-    """Log probability of the votes together with the node, per task, class and node, (n, K, G)."""
+    """Log probability of the votes together with the node, per task, node and class, (n, G, K)."""
     log_wrong, of_vote = tables
-    n, K, G = shard.task_ptr.size - 1, of_vote.shape[1], len(weights)
+    n, (m, G, K) = shard.task_ptr.size - 1, log_wrong.shape
     rows = shard.rows
-    wrong = rows.by_task.sums(rows.by_worker.spread(log_wrong), n)
+    wrong = rows.by_task.sums(rows.by_worker.spread(log_wrong.reshape(m, G * K)), n)
     named = rows.by_task.sums(rows.by_answer(K).spread(of_vote.reshape(-1, K)), n)
     count = shard.votes(K)
     return np.asarray(
-        np.log(weights) + wrong.reshape(n, K, G) + named[:, :, None] - count[:, :, None] * nodes,
+        np.log(weights)[:, None] + wrong.reshape(n, G, K) + named[:, None, :] - count[:, None, :] * nodes[:, None],
     )
 
 
 def log_likelihoods(shard: Shard, tables: VoteTables, weights: Floats, nodes: Floats) -> Floats:
     """Log probability of the votes on each task given its class, (n, K)."""
     score = _scores(shard, tables, weights, nodes)
-    top = score.max(axis=2, keepdims=True)
-    return np.asarray((top + np.log(np.exp(score - top).sum(axis=2, keepdims=True)))[:, :, 0])
+    top = score.max(axis=1, keepdims=True)
+    return np.asarray((top + np.log(np.exp(score - top).sum(axis=1, keepdims=True)))[:, 0])
 
 
 def em_pass(
@@ -72,34 +72,33 @@ def em_pass(
     stats: AnchoredStats,  # added to; the log likelihood is its bound where the posterior is held
 ) -> float:
     """Posterior of classes and nodes, and what each worker met of it; returns the largest change of the former."""
-    counts, node_mass, scalars = stats
     n, K = local.posterior.shape
-    G, gold = len(weights), shard.gold
-    rows = shard.rows
-    score = _scores(shard, tables, weights, nodes) + log_prior[:, None]
+    gold, rows, n_workers = shard.gold, shard.rows, len(stats.of_workers)
+    score = _scores(shard, tables, weights, nodes) + log_prior
     if offsets.size:
-        score += offsets[:, :, None]
+        score += offsets[:, None, :]
     if refresh:
         # A gold task has the nodes of its class only.
         if gold.size:
-            other = (gold[:, None] >= 0) & (gold[:, None] != np.arange(K))
-            score[other] = -np.inf
+            known = np.flatnonzero(gold >= 0)
+            score[known] += np.where(gold[known, None] == np.arange(K), 0.0, -np.inf)[:, None, :]
         top = score.max(axis=(1, 2), keepdims=True)
         mass = np.exp(score - top)
-        of_class = mass.sum(axis=2)
+        of_class = mass.sum(axis=1)
         total = of_class.sum(axis=1, keepdims=True)
-        q, mass = of_class / total, (mass / total[:, :, None]).reshape(n, K * G)
-        scalars[0] += (top[:, :, 0] + np.log(total)).sum()
+        q, mass = of_class / total, mass / total[:, :, None]
+        stats.scalars[0] += (top[:, :, 0] + np.log(total)).sum()
     else:
         q = local.posterior.astype(np.float64)
-        log_share = np.log(np.where(q > 0.0, q, 1.0))[:, :, None] + np.log(weights)
-        share = q[:, :, None] * weights
-        scalars[0] += (share * (score - log_share)).sum()
-        mass = share.reshape(n, K * G)
+        log_share = np.log(np.where(q > 0.0, q, 1.0))[:, None, :] + np.log(weights)[:, None]
+        mass = q[:, None, :] * weights[:, None]
+        stats.scalars[0] += (mass * (score - log_share)).sum()
     change = float(np.abs(q - local.posterior).max(initial=0.0))
     out.posterior[...] = q
-    counts += rows.by_answer(K).sums(rows.by_task.spread(q), len(counts) * K).reshape(counts.shape)
-    node_mass += rows.by_worker.sums(rows.by_task.spread(mass), len(node_mass))
+    of_labels = rows.by_answer(K).sums(rows.by_task.spread(q), n_workers * K)
+    stats.counts[...] += of_labels.reshape(stats.counts.shape)
+    of_nodes = rows.by_worker.sums(rows.by_task.spread(mass.reshape(n, len(weights) * K)), n_workers)
+    stats.node_mass[...] += of_nodes.reshape(stats.node_mass.shape)
     return change
 
 
