@@ -48,7 +48,7 @@ print(json.dumps({"seconds": min(np.diff(ticks)), "kilobytes": int(peak.split()[
 def dataset_rows() -> list[dict[str, Any]]:
     from tests.benchmark_data import datasets, load
 
-    plain.MAX_PLAIN_VOTES = -1  # NumPy would compute in double precision
+    plain.MAX_PLAIN_CELLS = -1  # NumPy would compute in double precision
     shared = DATASETS.resolve().parent
     rows = []
     for entry in datasets(shared):

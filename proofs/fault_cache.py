@@ -25,7 +25,7 @@ _COMMAND = "aggregate votes.csv -m dawid-skene --set n_iter=5 -q --out result.cs
 _SCRIPT = f"""
 import sys
 from rarevote.kernels import plain
-plain.MAX_PLAIN_VOTES = -1
+plain.MAX_PLAIN_CELLS = -1
 from rarevote.__main__ import main
 sys.argv[1:] = {_COMMAND.split()!r}
 main()

@@ -53,7 +53,7 @@ def shared_folder() -> Path:
 def compiled() -> Iterator[None]:
     """Compiled passes for data of any size; see :mod:`rarevote.kernels.plain`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "MAX_PLAIN_VOTES", -1)
+        patch.setattr(plain, "MAX_PLAIN_CELLS", -1)
         yield
 
 

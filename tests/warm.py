@@ -23,7 +23,7 @@ FITS = [
 
 def fit(name: str, n_classes: int) -> None:
     """Fit a small crowd as a large one is fitted: compiled."""
-    plain.MAX_PLAIN_VOTES = -1
+    plain.MAX_PLAIN_CELLS = -1
     crowd = simulate_crowd(60, 9, n_classes=n_classes, random_state=1)
     (row,) = (row for row in METHOD_ROWS if row.name == name)
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ import sys
 import numba
 del numba.typeof
 from rarevote.kernels import plain
-plain.MAX_PLAIN_VOTES = -1
+plain.MAX_PLAIN_CELLS = -1
 from rarevote.cli import run
 sys.exit(run(["aggregate", "votes.csv", "-m", "dawid-skene", "-q"]))
 """

@@ -386,7 +386,7 @@ def test_compiled_passes_say_the_same(classes: int) -> None:
     gold = {drawn.ids[0]: "c1", drawn.ids[230]: "c0"}
     found = rarevote.fit(drawn.votes, features=drawn.given, gold=gold)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "MAX_PLAIN_VOTES", 10**9)
+        patch.setattr(plain, "MAX_PLAIN_CELLS", 10**9)
         wanted = rarevote.fit(drawn.votes, features=drawn.given, gold=gold)
     assert found.features_ is not None
     assert found.features_.used

@@ -24,7 +24,7 @@ import rarevote
 assert rarevote.__file__.startswith({package!r}), rarevote.__file__
 from rarevote.crowd.annotations import Annotations
 from rarevote.kernels import plain
-plain.MAX_PLAIN_VOTES = 0
+plain.MAX_PLAIN_CELLS = 0
 crowd = Annotations.from_arrays([1, 0, 0], [0, 0, 1], ["a", "a", "b"])  # out of order: grouped by compiled code
 print(crowd.votes().tolist())
 """

@@ -294,7 +294,7 @@ def threads_same_bits(case: Case) -> float | None:
 
 def compiled_is_plain(case: Case) -> float:
     one = case.table
-    with patch.object(plain, "MAX_PLAIN_VOTES", -1):
+    with patch.object(plain, "MAX_PLAIN_CELLS", -1):
         return apart(one, table(case.fitted()))
 
 

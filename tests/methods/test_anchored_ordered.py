@@ -78,7 +78,7 @@ def test_after_one_pass() -> None:
 @pytest.mark.parametrize("compiled", [False, True])
 def test_converged(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if compiled:
-        monkeypatch.setattr(plain, "MAX_PLAIN_VOTES", -1)
+        monkeypatch.setattr(plain, "MAX_PLAIN_CELLS", -1)
     model = fitted()
     close(model.loss_history_[-1], -34.121973)
     close(means(model), [-0.889733, 0.592043])

@@ -33,7 +33,7 @@ N_WORKERS = 40
 @contextmanager
 def passes(*, compiled: bool) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "MAX_PLAIN_VOTES", -1 if compiled else 10**9)
+        patch.setattr(plain, "MAX_PLAIN_CELLS", -1 if compiled else 10**9)
         yield
 
 

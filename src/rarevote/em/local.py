@@ -26,8 +26,9 @@ from rarevote.em.shards import ShardState, Summation, read_local, write_local
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-# Fewer annotations than this are not worth a thread of their own.
-_ANNOTATIONS_PER_SHARD = 400_000
+# Fewer annotations than this are not worth a thread of their own. One of four shards has at least half of them, which
+# is more than passes in NumPy are for.
+_ANNOTATIONS_PER_SHARD = 420_000
 _MAX_SHARDS = 64
 # Five equal shards keep two threads busy for as long as six would: a multiple of this suits two and four threads.
 _SHARDS_MULTIPLE = 4

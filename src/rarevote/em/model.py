@@ -80,6 +80,14 @@ class Shard(_Votes):
         return blocks_of(self.task_ptr, self.worker, self.label)
 
     @cached_property
+    def alone(self) -> Shard:
+        """The votes of its tasks only, as compiled passes without blocks want them: workers of one width."""
+        from rarevote.kernels.blocks import WORKER
+
+        own = slice(self.task_ptr[0], self.task_ptr[-1])
+        return Shard(self.task_ptr - self.task_ptr[0], self.worker[own].astype(WORKER), self.label[own], self.gold)
+
+    @cached_property
     def rows(self) -> plain.VoteRows:
         """The votes as passes in NumPy want them."""
         return plain.VoteRows(self.task_ptr, self.worker, self.label)
@@ -87,7 +95,7 @@ class Shard(_Votes):
     @property
     def nbytes(self) -> int:
         """Bytes of the votes, laid out in blocks or not."""
-        laid_out = self.blocks if "blocks" in self.__dict__ else ()
+        laid_out = (*self.__dict__.get("blocks", ()), *self.__dict__.get("alone", ()))
         return sum(array.nbytes for array in (*self, *laid_out))
 
     def votes(self, n_classes: int) -> NDArray[np.float64]:
@@ -101,10 +109,9 @@ class Shard(_Votes):
         """Number of votes on its tasks."""
         return int(self.task_ptr[-1] - self.task_ptr[0])
 
-    @property
-    def is_small(self) -> bool:
+    def is_small(self, n_classes: int) -> bool:
         """Whether its passes are done in NumPy; see :mod:`rarevote.kernels.plain`."""
-        return plain.is_small(self.n_votes)
+        return plain.is_small(self.n_votes, n_classes)
 
 
 class Start(Protocol):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -89,13 +90,13 @@ class ShardState(Generic[Shared, Local, Stats]):
 
     def distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""
-        differences = plain.extrapolation(self.shard.n_votes).squared_differences
+        differences = self._extrapolation().squared_differences
         found = [differences(*_as_tables(*points)) for points in self._points(offsets)]
         return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> list[NDArray[Any]]:
         """Save ``t2`` and propose ``t0 + 2 a r + a^2 v`` in its place; returns the sums over tasks."""
-        far_point = plain.extrapolation(self.shard.n_votes).far_point
+        far_point = self._extrapolation().far_point
         if self._saved is None:
             self._saved = _like(self.current) if self._room is None else self._room
         # The far point has no posterior of its own yet: both have the one that was proposed, and nobody writes to it.
@@ -106,6 +107,9 @@ class ShardState(Generic[Shared, Local, Stats]):
             totals.append(total)
         self.proposed, self._saved = far, self.proposed
         return totals
+
+    def _extrapolation(self) -> ModuleType:
+        return plain.extrapolation(self.shard.n_votes, self.current[0].shape[1])
 
     def take_plain(self) -> None:
         """After an advance to the far point: make the saved state the current one instead."""

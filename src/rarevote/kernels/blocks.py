@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from rarevote.kernels.compile import kernel, piece
 
 LANES = 64
+# One width for all crowds: compiled passes are not compiled again for each.
+WORKER = np.uint32
 # Up to this many classes the number is compiled into a pass, which unrolls the loops over classes.
 MAX_UNROLLED = 5
 _WINDOW = 4096
@@ -31,7 +33,7 @@ class Blocks(NamedTuple):
     order: NDArray[np.uint32]  # (n), the task at each place
     block_ptr: NDArray[np.int64]  # (blocks + 1), the first level of each block
     level_ptr: NDArray[np.int64]  # (levels + 1), where the votes of each level begin
-    worker: NDArray[Any]  # (N)
+    worker: NDArray[np.uint32]  # (N)
     label: NDArray[Any]  # (N)
 
 
@@ -43,15 +45,14 @@ def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[
         worker: of every vote.
         label: of every vote.
     """
-    n_tasks, n_votes = task_ptr.size - 1, int(task_ptr[-1] - task_ptr[0])
+    first, last, n_tasks = int(task_ptr[0]), int(task_ptr[-1]), task_ptr.size - 1
+    own_worker, own_label = worker[first:last].astype(WORKER, copy=False), label[first:last]
     order = np.empty(n_tasks, dtype=np.uint32)
     block_ptr = np.zeros(-(-n_tasks // LANES) + 1, dtype=np.int64)
     _order_tasks(task_ptr, order, block_ptr)
     level_ptr = np.zeros(int(block_ptr[-1]) + 1, dtype=np.int64)
-    placed = Blocks(
-        order, block_ptr, level_ptr, np.empty(n_votes, dtype=worker.dtype), np.empty(n_votes, dtype=label.dtype)
-    )
-    _place_votes(task_ptr, worker, label, *placed)
+    placed = Blocks(order, block_ptr, level_ptr, np.empty_like(own_worker), np.empty_like(own_label))
+    _place_votes(task_ptr, own_worker, own_label, *placed)
     return placed
 
 
@@ -83,12 +84,12 @@ def _order_tasks(task_ptr: NDArray[np.int64], order: NDArray[np.uint32], block_p
 @kernel
 def _place_votes(
     task_ptr: NDArray[np.int64],
-    worker_in: NDArray[Any],
+    worker_in: NDArray[np.uint32],  # of the votes from task_ptr[0] on
     label_in: NDArray[Any],
     order: NDArray[np.uint32],
     block_ptr: NDArray[np.int64],
     level_ptr: NDArray[np.int64],
-    worker_out: NDArray[Any],
+    worker_out: NDArray[np.uint32],
     label_out: NDArray[Any],
 ) -> None:
     """Write the votes level by level."""
@@ -102,7 +103,7 @@ def _place_votes(
             while task_ptr[order[begin + active - 1]] + number >= task_ptr[order[begin + active - 1] + 1]:
                 active -= 1
             for lane in range(active):
-                vote = task_ptr[order[begin + lane]] + number
+                vote = task_ptr[order[begin + lane]] - task_ptr[0] + number
                 worker_out[position] = worker_in[vote]
                 label_out[position] = label_in[vote]
                 position += 1

@@ -1,6 +1,6 @@
 """What the compiled loops do, in whole arrays of NumPy.
 
-Loading a compiler takes longer than fitting a few thousand votes, and compiling for the first time much longer still.
+Loading a compiler takes longer than fitting a hundred thousand votes, and compiling for the first time takes seconds.
 So small data never see numba: their passes are the ``plain`` module of each method, made of the pieces here. They are
 also the readable form of the kernels, which the tests compare with them.
 
@@ -22,15 +22,16 @@ from rarevote.kernels.memory import require_address_space
 
 Floats = NDArray[np.float64]
 
-# Up to this many votes a whole fit in NumPy is done before numba and compiled code would be loaded.
-MAX_PLAIN_VOTES = 20_000
+# Up to this many votes times classes a whole fit in NumPy is done before numba and compiled code would be loaded, and
+# long before it would be compiled (benchmarks/first_result.py).
+MAX_PLAIN_CELLS = 400_000
 _ADDRESS_SPACE = 400_000_000
 _AT_ONCE = 1 << 17  # rows or cells that stay in the cache while they are counted
 
 
-def is_small(n_votes: int) -> bool:
+def is_small(n_votes: int, n_classes: int) -> bool:
     """Whether so many votes are better not given to compiled code; where they are, there must be room for it."""
-    if n_votes <= MAX_PLAIN_VOTES:
+    if n_votes * max(n_classes, 1) <= MAX_PLAIN_CELLS:
         return True
     _require_room()
     return False
@@ -42,9 +43,9 @@ def _require_room() -> None:
     require_address_space(_ADDRESS_SPACE, "compiled code (LLVM)")
 
 
-def extrapolation(n_votes: int) -> ModuleType:
+def extrapolation(n_votes: int, n_classes: int) -> ModuleType:
     """The module that extrapolates the local parameters of so many votes: this one, or the compiled one."""
-    if is_small(n_votes):
+    if is_small(n_votes, n_classes):
         return sys.modules[__name__]
     from rarevote.kernels import squarem
 
@@ -158,7 +159,7 @@ def group_by_code(
             pointer[low + 1 : high + 2] += np.bincount((block - low).astype(np.int64, copy=False))
         np.cumsum(pointer, out=pointer)
         worker_out[...], label_out[...] = worker_in, label_in
-    elif is_small(codes.size):
+    elif is_small(codes.size, 1):
         np.cumsum(np.bincount(codes, minlength=pointer.size - 1), out=pointer[1:])
         order = np.argsort(codes, kind="stable")
         worker_out[...], label_out[...] = worker_in[order], label_in[order]

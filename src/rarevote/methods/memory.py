@@ -51,7 +51,7 @@ class Sizes(NamedTuple):
 
 def needed_memory(estimator: Estimator, sizes: Sizes) -> int:
     """Bytes that a fit has in memory at the same time, beside the votes."""
-    in_arrays = sizes.n_annotations if is_small(sizes.n_annotations) else 0
+    in_arrays = sizes.n_annotations if is_small(sizes.n_annotations, sizes.n_classes) else 0
     size = {"t": sizes.n_tasks, "w": sizes.n_workers, "k": sizes.n_classes, "v": in_arrays}
     # What there is of every task may be stored in single precision.
     of_task = np.dtype(estimator.dtype).itemsize / _BYTES

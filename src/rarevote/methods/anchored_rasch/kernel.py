@@ -1,6 +1,6 @@
 """The passes of Anchored Rasch over a run of tasks: counting anchors, the EM step, the report.
 
-With ``z_rkg = alpha_rk - s x_g`` a vote of worker ``r`` for ``y`` has under class ``k`` and node ``g`` the probability::
+With ``z_rkg = alpha_rk - s x_g`` a vote of worker ``r`` for ``y`` has, given class ``k`` and node ``g``, probability::
 
     (1 - p_rkg) * (exp(z_rkg) if y = k else e_rky)
 
@@ -160,7 +160,6 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
         q = np.empty((LANES, K))
         said = np.empty((LANES, K))
         count = np.empty((LANES, K), np.int64)
-        top = np.empty(LANES)
         total = np.empty(LANES)
         # Sums and maxima over blocks, one per lane: no addition waits for the one before.
         loglik = np.zeros(LANES)
@@ -225,7 +224,6 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
                             for k in range(K):
                                 if known < 0 or k == known:
                                     highest = max(highest, score[i, g * K + k])
-                        top[i] = highest
                         loglik[i] += highest
                         for c in range(GK):
                             score[i, c] -= highest

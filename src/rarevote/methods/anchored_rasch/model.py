@@ -91,9 +91,9 @@ class AnchorSmoothing:
     errors: float = 2.0
 
 
-def passes_for(shard: Shard) -> ModuleType:
+def passes_for(shard: Shard, n_classes: int) -> ModuleType:
     """The module that computes: in NumPy, or compiled."""
-    if shard.is_small:
+    if shard.is_small(n_classes):
         return plain
     from rarevote.methods.anchored_rasch import kernel
 
@@ -102,7 +102,7 @@ def passes_for(shard: Shard) -> ModuleType:
 
 def count_anchors(shard: Shard, discount: float, sums: AnchorSums) -> None:
     """Add what the votes of a shard say to ``sums``; ``discount`` is ``rho_a``."""
-    passes_for(shard).count_shares(shard, discount, sums)
+    passes_for(shard, len(sums.class_mass)).count_shares(shard, discount, sums)
 
 
 def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:
@@ -446,7 +446,7 @@ def em_step(
     refresh: bool,
 ) -> float:
     """One pass over a shard, in NumPy or compiled; ``offsets`` are added to the log prior of its tasks."""
-    passes = passes_for(shard)
+    passes = passes_for(shard, model.n_classes)
     looked_up = model.tables(shared) if passes is plain else model.factors(shared)
     return float(
         passes.em_pass(
@@ -498,7 +498,7 @@ class AnchoredReport(Passes[ReportShared, Posterior, ReportSums]):
             out.posterior[...] = reported
             return 0.0
         model = self.model
-        passes_for(shard).report_pass(
+        passes_for(shard, model.n_classes).report_pass(
             shard,
             model.tables(shared.fitted),
             model.anchors.log_prior,

@@ -219,7 +219,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
                 weighted.sum(keepdims=True) / max(self.n_tasks, 1),
             )
         return float(
-            passes_for(shard).fused_pass(
+            passes_for(shard, self.n_classes).fused_pass(
                 shard,
                 self._odds(shared),
                 shared.log_prior,
@@ -387,9 +387,9 @@ def _per_class(values: NDArray[Any], n_classes: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(values, (n_classes,)))
 
 
-def passes_for(shard: Shard) -> ModuleType:
+def passes_for(shard: Shard, n_classes: int) -> ModuleType:
     """The module that computes: in NumPy, or compiled."""
-    if shard.is_small:
+    if shard.is_small(n_classes):
         return plain
     from rarevote.methods.cc_rasch import kernel
 

@@ -113,7 +113,7 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.dawid_skene.kernel`)."""
         return float(
-            passes_for(shard.n_votes).confusion_pass(
+            passes_for(shard.n_votes, self.n_classes).confusion_pass(
                 shard,
                 shared.log_confusion,
                 shared.log_prior,
@@ -191,7 +191,7 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
             if self.smoothing > 0.0:
                 counts, counted = counts + self.smoothing, np.ones_like(counted)
         log_confusion = np.empty_like(counts)
-        passes_for(self.n_annotations).normalise_counts(counts, counted, TINY, log_confusion)
+        passes_for(self.n_annotations, self.n_classes).normalise_counts(counts, counted, TINY, log_confusion)
         return log_confusion
 
     def _log_smoothing(self, shared: DawidSkeneShared) -> float:
@@ -218,9 +218,9 @@ class OneCoinModel(DawidSkeneModel):
         return log_confusion
 
 
-def passes_for(n_votes: int) -> ModuleType:
+def passes_for(n_votes: int, n_classes: int) -> ModuleType:
     """The module that computes: in NumPy, or compiled."""
-    if is_small(n_votes):
+    if is_small(n_votes, n_classes):
         return plain
     from rarevote.methods.dawid_skene import kernel
 

@@ -34,7 +34,7 @@ _SMALLEST = 1e-300
 
 def glad_pass(shard: Shard, *rest: Any) -> float:
     """The compiled pass. See ``_pass_over_tasks`` below for its arguments."""
-    return _pass_over_tasks(shard, *rest)
+    return _pass_over_tasks(shard.alone, *rest)
 
 
 @kernel

@@ -108,7 +108,7 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
     ) -> float:
         """One fused pass over a shard (see :mod:`rarevote.methods.glad.kernel`)."""
         return float(
-            passes_for(shard).glad_pass(
+            passes_for(shard, len(shared.log_prior)).glad_pass(
                 shard,
                 shared,
                 self._means_of(shard),
@@ -185,9 +185,9 @@ def best_scale(squares: float, product: float, deviations: float, n_tasks: int) 
     return t
 
 
-def passes_for(shard: Shard) -> ModuleType:
+def passes_for(shard: Shard, n_classes: int) -> ModuleType:
     """The module that computes: in NumPy, or compiled."""
-    if shard.is_small:
+    if shard.is_small(n_classes):
         return plain
     from rarevote.methods.glad import kernel
 

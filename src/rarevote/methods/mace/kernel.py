@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def mace_pass(shard: Shard, *rest: Any) -> float:
     """The compiled pass. See ``_pass_over_tasks`` below for its arguments."""
-    return _pass_over_tasks(shard, *rest)
+    return _pass_over_tasks(shard.alone, *rest)
 
 
 @kernel

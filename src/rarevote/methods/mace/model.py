@@ -129,7 +129,7 @@ class MaceModel(EMModel[MaceShared, Posterior, MaceStats]):
         """One pass over a shard (see :mod:`rarevote.methods.mace.kernel`)."""
         spam, bonus = log_weights(shared)
         return float(
-            passes_for(shard).mace_pass(
+            passes_for(shard, self.n_classes).mace_pass(
                 shard,
                 spam,
                 bonus,
@@ -176,9 +176,9 @@ def _divergence(counts: FloatArray, mean_logs: FloatArray, prior: FloatArray) ->
     return float(of_rows.sum() + len(counts) * of_prior)
 
 
-def passes_for(shard: Shard) -> ModuleType:
+def passes_for(shard: Shard, n_classes: int) -> ModuleType:
     """The module that computes: in NumPy, or compiled."""
-    if shard.is_small:
+    if shard.is_small(n_classes):
         return plain
     from rarevote.methods.mace import kernel
 
