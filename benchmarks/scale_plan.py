@@ -16,6 +16,7 @@ from benchmarks.evidence import read
 from rarevote.cluster.data import shards_for
 from rarevote.cluster.engine import _MERGED_AT_ONCE, _MERGED_BY_DRIVER
 from rarevote.crowd.annotations import smallest_unsigned
+from rarevote.kernels.blocks import WORKER
 
 FLOAT = 8
 # CC-Rasch: a gradient and a curvature for every ability.
@@ -86,8 +87,8 @@ class Round:
 
 def bytes_per_annotation(n_workers: float, n_classes: int) -> int:
     """Of the encoded votes: who, and what; by task as they are given back, and in blocks as passes read them."""
-    vote = np.dtype(smallest_unsigned(ceil(n_workers))).itemsize + np.dtype(smallest_unsigned(n_classes)).itemsize
-    return 2 * vote
+    label = np.dtype(smallest_unsigned(n_classes)).itemsize
+    return np.dtype(smallest_unsigned(ceil(n_workers))).itemsize + np.dtype(WORKER).itemsize + 2 * label
 
 
 def bytes_per_task(n_classes: int, posteriors: int = POSTERIORS) -> int:

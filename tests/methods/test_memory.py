@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from rarevote import AnchoredRasch, CCRasch, DawidSkene, MajorityVote
 from rarevote.crowd.annotations import Annotations
-from rarevote.errors import NotEnoughMemoryError, RarevoteError
+from rarevote.errors import NotEnoughMemoryError, ParameterError, RarevoteError
 from rarevote.methods import memory
 from rarevote.methods.memory import Sizes, needed_memory, require_memory
 from tests.command import rarevote
@@ -45,7 +46,7 @@ def test_who_is_refused_would_not_have_come_through(row: MethodRow) -> None:
 
 def test_a_large_fit_that_keeps_less_is_not_counted_as_a_small_one() -> None:
     """What a start takes besides is of a few tasks at a time where there are many."""
-    crowd = crowd_of(105_000, 20, 3, 1)
+    crowd = crowd_of(140_000, 20, 3, 1)
     held: list[int] = []
     tracemalloc.start()
     CCRasch(3).fit(crowd, callback=lambda progress: held.append(tracemalloc.get_traced_memory()[0]))
@@ -64,8 +65,37 @@ def test_a_fit_that_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.Mon
         "(class-conditional)"
     )
     require_memory(CCRasch(), sizes, 24 * 10**9)
-    halved = needed_memory(CCRasch(dtype="float32"), sizes) / needed_memory(CCRasch(), sizes)
+    of_tasks = sizes._replace(n_workers=0)
+    halved = needed_memory(CCRasch(dtype="float32"), of_tasks) / needed_memory(CCRasch(), of_tasks)
     assert halved == 0.5
+
+
+def test_many_workers_and_classes_count_for_cc_rasch_too() -> None:
+    sizes = Sizes(n_tasks=300_000, n_workers=200_000, n_classes=1000, n_annotations=1_500_000)
+    with pytest.raises(NotEnoughMemoryError, match=r"cc-rasch needs about 22\.4 GB .*takes less \(majority-vote\)"):
+        require_memory(CCRasch(), sizes, 16 * 10**9)
+    require_memory(CCRasch(), sizes._replace(n_classes=100), 16 * 10**9)
+
+
+def test_a_fit_that_runs_out_of_memory_ends_with_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs_out(*_: object) -> None:
+        raise MemoryError("Unable to allocate 1.5 GiB")  # as NumPy says it
+
+    monkeypatch.setattr(CCRasch, "_fit", runs_out)
+    with pytest.raises(NotEnoughMemoryError) as caught:
+        CCRasch().fit(crowd_of(100, 60, 30, 1))
+    assert str(caught.value) == (
+        "cc-rasch ran out of memory with 100 tasks, 60 workers and 30 classes; it needs at least 0.00 GB beside the "
+        "votes: merge rare classes, or workers with few votes, or choose a method that takes less (class-conditional)"
+    )
+    assert isinstance(caught.value.__cause__, MemoryError)
+
+
+def test_the_default_refuses_tables_that_are_too_large_and_names_a_method_that_is_not() -> None:
+    sizes = Sizes(n_tasks=200_000, n_workers=100_000, n_classes=100, n_annotations=1_000_000)
+    with pytest.raises(ParameterError, match=r"tables of 8\.0 GB.*choose cc-rasch \(CCRasch\)"):
+        AnchoredRasch()._validate(SimpleNamespace(**sizes._asdict()))
+    assert needed_memory(CCRasch(), sizes) < 2e9
 
 
 def test_fits_ask_before_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:

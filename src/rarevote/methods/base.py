@@ -30,12 +30,12 @@ from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status
 from rarevote.em.model import CrowdFacts, Gold
-from rarevote.errors import NotFittedError, ParameterError, warn_user
+from rarevote.errors import NotEnoughMemoryError, NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.read.labels import one_problem
 from rarevote.io.tables import Table
-from rarevote.methods.memory import Sizes, require_memory
+from rarevote.methods.memory import Sizes, out_of_memory, require_memory
 from rarevote.methods.parameters import HasParameters
 from rarevote.methods.registry import cannot, require_capability
 
@@ -262,7 +262,12 @@ class Estimator(HasParameters):
         require_memory(self, Sizes.of(annotations))
         vars(self).pop("_fitted", None)
         if annotations.n_annotations:
-            fit = self._fit(Request(annotations, gold, LocalRunner(self.n_jobs), **asked))
+            try:
+                fit = self._fit(Request(annotations, gold, LocalRunner(self.n_jobs), **asked))
+            except NotEnoughMemoryError:
+                raise
+            except MemoryError as error:
+                raise out_of_memory(self, Sizes.of(annotations)) from error
         else:
             fit = Fit(np.empty((0, annotations.n_classes)), n_iter=0, n_passes=0)
         self._fitted = FitRecord(annotations, crowd.source, fit, gold)

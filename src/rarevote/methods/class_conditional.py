@@ -46,7 +46,7 @@ class ClassConditional(CCRasch):
     """
 
     method_name = "class-conditional"
-    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 8}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 8, "vk": 8}
 
     # No parameters here; the spreads of difficulties are read by the parent, but have no effect without any.
     ability: Ability = field(default="per-class", init=False)

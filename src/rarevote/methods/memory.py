@@ -81,10 +81,31 @@ def require_memory(estimator: Estimator, sizes: Sizes, available: int | None = N
     available = available_memory() if available is None else available
     if available is None or needed <= available:
         return
-    found = (name for name in _SMALLER if needed_memory(METHODS[name].load()(), sizes) <= available)
-    other = next((f", or choose a method that takes less ({name})" for name in found), "")
     raise NotEnoughMemoryError(
-        f"{estimator.method_name} needs about {gigabytes(needed)} of memory for {sizes.n_tasks:,} tasks, "
-        f"{sizes.n_workers:,} workers and {sizes.n_classes:,} classes, and {gigabytes(available)} are available "
-        f"{where}: merge rare classes, or workers with few votes{other}"
+        f"{estimator.method_name} needs about {gigabytes(needed)} of memory for {_described(sizes)}, and "
+        f"{gigabytes(available)} are available {where}: {_advice(estimator, sizes, available)}"
     )
+
+
+def out_of_memory(estimator: Estimator, sizes: Sizes) -> NotEnoughMemoryError:
+    """The error for a fit that was not refused and ran out of memory all the same."""
+    needed = gigabytes(needed_memory(estimator, sizes))
+    return NotEnoughMemoryError(
+        f"{estimator.method_name} ran out of memory with {_described(sizes)}; it needs at least {needed} beside the "
+        f"votes: {_advice(estimator, sizes, available_memory())}"
+    )
+
+
+def _described(sizes: Sizes) -> str:
+    return f"{sizes.n_tasks:,} tasks, {sizes.n_workers:,} workers and {sizes.n_classes:,} classes"
+
+
+def _advice(estimator: Estimator, sizes: Sizes, available: int | None) -> str:
+    found = (
+        name
+        for name in _SMALLER
+        if name != estimator.method_name
+        and (available is None or needed_memory(METHODS[name].load()(), sizes) <= available)
+    )
+    other = next((f", or choose a method that takes less ({name})" for name in found), "")
+    return f"merge rare classes, or workers with few votes{other}"

@@ -129,8 +129,8 @@ class AnchoredRasch(Anchored):
         if size > _MAX_TABLE_BYTES:
             raise ParameterError(
                 f"{n_workers:,} workers and {n_classes:,} classes make tables of {size / 1e9:.1f} GB, more than the "
-                f"{_MAX_TABLE_BYTES / 1e9:.0f} GB that {type(self).__name__} takes on (a fit holds about ten of them): "
-                "merge classes, or use CCRasch, which needs no table per pair of classes"
+                f"{_MAX_TABLE_BYTES / 1e9:.0f} GB that {type(self).__name__} allows (a fit holds about ten of them): "
+                "choose cc-rasch (CCRasch), which needs no table per pair of classes, or merge classes"
             )
 
     # -- the fit -----------------------------------------------------------------------------------------------------

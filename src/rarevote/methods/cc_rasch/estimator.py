@@ -74,7 +74,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name = "cc-rasch"
-    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 10}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 8, "vk": 10}
     takes_unseen_workers = True
     worker_table = "abilities_"
     saved_arrays: ClassVar[Mapping[str, str]] = {
