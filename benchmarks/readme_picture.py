@@ -49,11 +49,12 @@ def chart() -> Any:
     base = altair.Chart(altair.InlineData(values=points)).encode(x=x, y=y)
     dots = base.mark_point(filled=True, size=110, color=light("rare"), opacity=1)
     # A label on the right half ends below its point, so that a wider font does not run out of the picture.
+    places: tuple[tuple[str, Any, int, int], ...] = (("<=", "left", 10, 12), (">", "right", 14, 20))
     labels = [
         base.transform_filter(f"datum.flagged {side} {_MAX_FLAGGED // 2}")
         .mark_text(align=align, dx=dx, dy=dy, fontSize=13, color=light("ink"))
         .encode(text="method:N")
-        for side, align, dx, dy in (("<=", "left", 10, 12), (">", "right", 14, 20))
+        for side, align, dx, dy in places
     ]
     layers = altair.layer(line, dots, *labels)
     return themed(layers.properties(width=560, height=260, padding={"left": 5, "top": 8, "right": 16, "bottom": 5}))

@@ -9,9 +9,10 @@ import re
 from pathlib import Path
 
 import pytest
-from docs.reference import docstrings, every_method
+from docs.reference import docstrings, every_command, every_method
 
 import rarevote
+from rarevote.cli import VERBS
 from tests.docs.test_docs import PAGES, blocks
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -53,6 +54,12 @@ def test_names_that_pages_import(page: Path) -> None:
                 for alias in node.names:
                     found = home_of(f"{node.module}.{alias.name}")
                     assert any(found is known for known in HOMES), f"{node.module}.{alias.name}"
+
+
+def test_the_page_of_commands_has_the_help_of_every_command() -> None:
+    assert doctest.testmod(every_command).failed == 0
+    page = every_command.on_page_markdown((REFERENCE / "commands.md").read_text(encoding="utf-8"))
+    assert all(f"\n## {verb}\n" in page and f"`{verb}`" in page for verb in VERBS)
 
 
 def test_docstrings_become_markdown() -> None:
