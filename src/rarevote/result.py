@@ -314,6 +314,7 @@ class Result(Described, Framed):
     ) -> ReviewPlan:
         """How to spend further votes: the tasks most worth labelling, again or for the first time, and who should.
 
+        A task that nobody has labelled counts as one of the most frequent class until it is, whatever its features say.
         Of each task, the best at telling its two likeliest classes apart are named who have not voted on it; nobody is
         named for more than a fifth of the votes (of fewer than ten people: twice an equal share). Where nobody is left,
         nobody is named: then it takes somebody new.
@@ -330,7 +331,13 @@ class Result(Described, Framed):
             ParameterError: a number that is not whole or below 1, a budget that is too small for one task, a name
                 that no vote has, or ``find`` without features that count.
         """
-        from rarevote.decide.review import available_workers, check_budget, shared_load, unseen_of
+        from rarevote.decide.review import (
+            available_workers,
+            check_budget,
+            shared_load,
+            unlabelled_tasks,
+            unseen_of,
+        )
 
         check_budget(budget, votes_per_item)
         self._refuse_overwriting(path)
@@ -351,6 +358,7 @@ class Result(Described, Framed):
             max_each=shared_load(n_tasks * votes_per_item, n_available),
             available=available,
             worth=worth,
+            unlabelled=unlabelled_tasks(self.probabilities, crowd),
         )
         return replace(plan, votes_per_item=votes_per_item)
 

@@ -122,8 +122,25 @@ def test_no_label_without_a_vote_where_that_is_asked_for(with_features: Fitted) 
 
 
 def test_plan_names_items_without_votes(with_features: Fitted) -> None:
-    plan = with_features.decide().plan(20)
-    assert any(item.row >= 240 for item in plan.items)
+    """An item without a label counts as one of the most frequent class: the likelier rare, the more it gains."""
+    result = with_features.decide()
+    plan = result.plan(300)
+    p, share = with_features.probabilities, with_features.probabilities.mean(axis=0)
+    miss = min(share[0] / share[1], 10.0)  # of the balanced rule; a false alarm costs 1
+    gains = {}
+    for row in range(300):
+        if row >= 240 or result.codes[row] == 0:
+            gains[row] = miss * p[row, 1]
+        else:
+            gains[row] = p[row, 0]
+    assert {item.row: item.gain for item in plan.items} == pytest.approx(gains)
+    assert [item.row for item in plan.items] == sorted(gains, key=lambda row: -gains[row])
+    assert plan.expected_cost == pytest.approx(sum(gains.values()))
+    first = next(item for item in plan.items if item.row >= 240)
+    assert first.decided is None
+    assert first.reason.startswith("not labelled, which counts as ")
+    pool = [item.row for item in plan.items if item.row >= 240]
+    assert pool == sorted(range(240, 300), key=lambda row: -p[row, 1])
 
 
 def test_another_method_is_refused(example: CheckExample) -> None:

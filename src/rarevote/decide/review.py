@@ -8,6 +8,10 @@ beyond what the truth would::
 With equal costs this is the probability of being wrong. With unequal ones it is not: where a missed defect costs 20, a
 rail called sound that is a defect with probability 0.2 comes before a rail called defect that is sound with
 probability 0.6. Answers that come back from a review are gold in the next run.
+
+A plan of votes also chooses among items that nobody has labelled. Their class is not known to anyone, whatever features
+say of them, so ``d`` is the most frequent class: an item of another class is missed as long as it is not labelled, and
+its gain grows with the probability that it is one.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from rarevote.crowd.steps import doing
 from rarevote.crowd.words import NO_ANSWER, aligned, counted
 from rarevote.decide.decision import expected_costs
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import ABSTAINED
+from rarevote.decide.rules import ABSTAINED, BoolArray
 from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.write_back import (
     argilla_record,
@@ -158,6 +162,7 @@ def plan_review(
     max_each: int | None = None,
     available: IntArray | None = None,
     worth: FloatArray | None = None,
+    unlabelled: BoolArray | None = None,
 ) -> ReviewPlan:
     """Choose the tasks whose review lowers the expected cost most, or that are worth most by another measure.
 
@@ -173,6 +178,7 @@ def plan_review(
         max_each: the most tasks to suggest one person for; no limit if not given.
         available: numbers of the workers who can be asked; all if not given.
         worth: what tasks are chosen by, the largest first, 0 for never, (n); the fall of the cost if not given.
+        unlabelled: tasks that count as one of the most frequent class until they are labelled, (n); none if not given.
 
     Raises:
         ParameterError: ``max_review`` is no whole number of at least 1.
@@ -185,17 +191,34 @@ def plan_review(
             f"{len(probabilities):,} probabilities and {len(codes):,} decisions do not fit {len(names):,} tasks"
         )
     doing("choosing items to review")
+    unlabelled = np.zeros(len(codes), dtype=bool) if unlabelled is None else unlabelled
+    codes = np.where(unlabelled, int(probabilities.mean.argmax()), codes)
     gain = review_gains(probabilities.p, codes, costs)
     worth = gain if worth is None else worth
     chosen = np.argsort(-worth, kind="stable")[:max_review]
     chosen = chosen[worth[chosen] > 0]
     ask = _Suggestions(annotations, abilities, n_annotators, max_each, available)
     items = tuple(
-        _item(probabilities, int(codes[row]), costs, annotations, names, int(row), float(gain[row]), ask)
+        _item(
+            probabilities,
+            int(codes[row]),
+            costs,
+            annotations,
+            names,
+            int(row),
+            float(gain[row]),
+            ask,
+            is_unlabelled=bool(unlabelled[row]),
+        )
         for row in chosen
     )
     total = float(expected_costs(probabilities.p, codes, costs).sum())
     return ReviewPlan(items, total, float(gain[chosen].sum()))
+
+
+def unlabelled_tasks(probabilities: Probabilities, annotations: Annotations) -> BoolArray:
+    """Which tasks have neither votes nor gold, (n)."""
+    return (np.arange(len(probabilities)) >= annotations.n_tasks) & (probabilities.gold < 0)
 
 
 def unseen_of(probabilities: Probabilities, annotations: Annotations, code: int) -> FloatArray:
@@ -209,8 +232,7 @@ def unseen_of(probabilities: Probabilities, annotations: Annotations, code: int)
             f"{how('find', '--find')} orders items without votes by their features: give features that count "
             f"({how('features=', '--features FILE')})"
         )
-    is_unseen = (np.arange(len(probabilities)) >= annotations.n_tasks) & (probabilities.gold < 0)
-    return np.where(is_unseen, probabilities.p[:, code], 0.0)
+    return np.where(unlabelled_tasks(probabilities, annotations), probabilities.p[:, code], 0.0)
 
 
 def check_budget(budget: int, votes_per_item: int) -> None:
@@ -275,6 +297,8 @@ def _item(
     row: int,
     gain: float,
     ask: _Suggestions,
+    *,
+    is_unlabelled: bool,
 ) -> ReviewItem:
     names, p = probabilities.classes, probabilities.p[row]
     if code == ABSTAINED:
@@ -285,6 +309,8 @@ def _item(
         share = p * (costs[:, code] - costs.min(axis=1))
         doubt = int(share.argmax())
         decided, start = names[code], f"decided {names[code]} (probability {p[code]:.2f})"
+        if is_unlabelled:
+            decided, start = None, f"not labelled, which counts as {names[code]} (probability {p[code]:.2f})"
     votes = np.bincount(annotations.label[annotations.votes_on(row)], minlength=len(p))
     cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k]) or "none"
     cost = costs[doubt, code]
