@@ -7,10 +7,10 @@ In each round the items are fitted with their features, a batch of items is chos
 left, and each of them gets one of these, at random. A batch has a sixteenth as many votes as there are items without
 votes at first, so that eight batches are one vote for every other item. Items are chosen by
 
-- plan: `Result.plan`, the largest fall of the expected cost, where a miss costs what the balanced rule says;
+- plan: `Result.plan`, the largest fall of the expected cost, where a miss costs what the balanced rule says; an item
+  that nobody has labelled counts as one of the most frequent class;
 - find: `Result.plan(find=class)`, items without votes, the likeliest of the rarest class first;
-- uncertainty: the smallest probability of the likeliest class, from the same fit, which is `plan` for labels that are
-  decided by "argmax";
+- uncertainty: the smallest probability of the likeliest class, from the same fit;
 - random: items without a vote first, which is the best that chance can do for finding a class.
 
 After each batch: which part of the hidden items of the rarest class has a vote by now, which part of all items of that

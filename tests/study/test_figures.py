@@ -206,7 +206,7 @@ def test_figures_that_are_not_ours_are_refused(tmp_path: Path, content: str) -> 
 def test_broken_sections_and_absent_figures_are_named(tmp_path: Path) -> None:
     for content in ("{}", "[" * 100_000):
         (tmp_path / "gold.section.json").write_text(content, encoding="utf-8")
-        with pytest.raises(InputError, match=r"gold\.section\.json: is no section of a study"):
+        with pytest.raises(InputError, match=r"gold\.section\.json: is not a section of a study"):
             build_page(tmp_path)
     (tmp_path / "gold.section.json").unlink()
     with pytest.raises(InputError, match=r"absent\.svg"):

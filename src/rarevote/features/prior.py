@@ -32,7 +32,7 @@ from rarevote.features.settings import FeatureSettings
 from rarevote.features.weight import Candidate, Weight, candidate, choose, standard_error
 
 _MAX_CELLS = 1e8  # slopes of all folds
-_MANY_VOTES = 3.0  # an item, from which on votes tell whether a model saw them
+_MANY_VOTES = 3.0  # an item, from which on votes show whether a model saw them
 _SUSPICION = -2.0  # standard errors
 
 

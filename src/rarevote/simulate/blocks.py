@@ -1,4 +1,4 @@
-"""Who works on which made-up task: the part of a simulated crowd that comes before any answer.
+"""Who works on which simulated task: the part of a simulated crowd that comes before any answer.
 
 Tasks are drawn in blocks of 10 000. Every block has a random stream of its own, found from the seed and the
 block's number, so blocks can be grouped at will and made one at a time without changing a bit of the crowd.
@@ -20,7 +20,7 @@ from rarevote.errors import ParameterError
 
 BLOCK_TASKS = 10_000
 MAX_CLASSES = 65_535
-# Beyond these NumPy refuses to draw, and nobody has that many workers or votes.
+# Beyond these NumPy refuses to draw, and no crowd has that many workers or votes.
 _MAX_EXACT_TASKS = 10**9 - 1
 _MAX_WORKERS = 2**31 - 1
 _MAX_VOTES = 1e9

@@ -1,4 +1,4 @@
-"""Crowds with known truth: made-up workers label made-up tasks, so that every method can be marked.
+"""Crowds with known truth: simulated workers label simulated tasks, so that every method can be scored.
 
 Two generators share one scheme. `simulate_crowd` draws the crowd of the paper's synthetic experiment: workers
 of four types, easy and hard tasks. `simulate_cc_rasch` draws from the CC-Rasch model itself, so that a fit
@@ -50,7 +50,7 @@ MIN_PROBABILITY, MAX_PROBABILITY = 0.01, 0.99
 
 @dataclass(frozen=True, eq=False)
 class SimulatedCrowd:
-    """Labels of a made-up crowd, or of a range of its tasks, with everything that made them.
+    """Labels of a simulated crowd, or of a range of its tasks, with everything that made them.
 
     Attributes:
         task: task of each annotation, ascending, shape ``(n_annotations,)``.

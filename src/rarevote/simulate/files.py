@@ -136,7 +136,7 @@ def _write_csv(
             if progress is not None:
                 progress(n_tasks, n_annotations)
     if workers is None:
-        raise InputError("there is no chunk of a crowd to write")
+        raise InputError("the crowd has no chunk to write")
     return n_tasks, n_annotations
 
 

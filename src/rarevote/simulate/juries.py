@@ -30,7 +30,7 @@ How = Literal["share", "copy"]
 
 @dataclass(frozen=True, eq=False)
 class SimulatedJury(SimulatedCrowd):
-    """A made-up crowd of judges in groups.
+    """A simulated crowd of judges in groups.
 
     Attributes:
         group: number of each judge's group, shape ``(n_workers,)``; judges of no group have one of their own.

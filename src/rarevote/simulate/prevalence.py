@@ -5,7 +5,7 @@ on 3% of them where it is one item in 31. Over 31 real crowds the odds of such a
 
     logit P(vote for the rarest class | another class) = a + E logit(share of the rarest class)
 
-A made-up crowd has this effect ``E`` if the odds of an error on an item of the most frequent class are multiplied by
+A simulated crowd has this effect ``E`` if the odds of an error on an item of the most frequent class are multiplied by
 ``imbalance ** -E``, so that the accuracies given are those of classes of equal size.
 """
 

@@ -1,4 +1,4 @@
-"""The errors that made-up annotators share: items that many of them get wrong together.
+"""The errors that simulated annotators share: items that many of them get wrong together.
 
 Annotators of real crowds err together: an item that one of them misreads is misread by others too. Task ``i`` has a
 difficulty ``z_i`` that all annotators share, and every vote ``r`` on it some luck ``e_ir`` of its own, both standard

@@ -1,4 +1,4 @@
-"""The strength of an effect in made-up crowds: a number, or "real" for that of real crowds."""
+"""The strength of an effect in simulated crowds: a number, or "real" for that of real crowds."""
 
 from __future__ import annotations
 

@@ -194,15 +194,15 @@ def run_cells(
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
     clock = _Clock([cell.cost for cell in missing], len(outcomes))
-    tell = (lambda n_done: report(clock.progress(n_done))) if report else None
-    outcomes.update(run_jobs(_run_cell, [(cell, folder) for cell in missing], n_jobs=n_jobs, report=tell))
+    notify = (lambda n_done: report(clock.progress(n_done))) if report else None
+    outcomes.update(run_jobs(_run_cell, [(cell, folder) for cell in missing], n_jobs=n_jobs, report=notify))
     return {place: [outcomes[cell.file_name] for cell in group] for place, group in wanted.items()}
 
 
 def unavailable(variants: Sequence[Variant]) -> dict[Variant, str]:
     """Variants that cannot run here at all, and why: weights that are absent, gold that a method needs.
 
-    Each is tried on a crowd of four tasks, so that the reason is told once and not once per dataset.
+    Each is tried on a crowd of four tasks, so that the reason is shown once and not once per dataset.
     """
     crowd = Annotations.from_arrays([0, 0, 0, 1, 1, 1, 2, 2, 3, 3], [0, 1, 2, 0, 1, 2, 0, 1, 1, 2], list("nnynnyyyny"))
     reasons: dict[Variant, str] = {}

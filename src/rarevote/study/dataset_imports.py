@@ -1,4 +1,4 @@
-"""Two public datasets that whoever has their files can bring along, turned into ``labels.csv`` and ``truth.csv``.
+"""Two public datasets that users download themselves, turned into ``labels.csv`` and ``truth.csv``.
 
 DuckDB streams the files, which have up to millions of rows, within a fixed amount of memory.
 """

@@ -134,7 +134,7 @@ def list_datasets() -> list[DatasetInfo]:
 def find_dataset(name: str, *, data: str | Path | None = None) -> DatasetInfo:
     """The dataset of that name, which may be the paper's, or a folder of ``data``.
 
-    Case matters only where it tells two apart: the paper has a "Bird" and a "bird".
+    Case matters only where two names differ in nothing else: the paper has a "Bird" and a "bird".
 
     Raises:
         ParameterError: there is none; the message names the nearest.
@@ -219,7 +219,7 @@ def describe_folder(folder: Path) -> DatasetInfo:
         InputError: its files are not as they should be.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever loads it hears of them
+        warnings.simplefilter("ignore")  # they are shown when it is loaded
         crowd, known = _load(folder)
     sizes = Counter(known.values())
     classes = set(crowd.classes.tolist()) | set(sizes)

@@ -150,7 +150,7 @@ def _read(path: Path) -> StudySection:
         figures = [Figure(**figure) for figure in content["figures"]]
         return StudySection(**{**content, "tables": tables, "figures": figures})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: is no section of a study ({error}); delete it and run that study again") from None
+        raise InputError(f"{path}: is not a section of a study ({error}); delete it and run that study again") from None
 
 
 #: what most experiments mark methods by, and its titles

@@ -65,7 +65,7 @@ class FeatureContender:
 
 def _ours(name: str, given: Callable[[FeaturedCrowd], dict[str, Any]]) -> Callable[[FeaturedCrowd, int], Answers]:
     def run(crowd: FeaturedCrowd, seed: int) -> Answers:
-        del seed  # a fit has no chance in it
+        del seed  # a fit draws no random numbers
         task, worker, label = crowd.votes
         names = np.array(crowd.classes)
         with warnings.catch_warnings():

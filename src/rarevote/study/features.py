@@ -1,6 +1,6 @@
 """What features add to votes: our fit with and without them, and rivals that use them, by votes an item.
 
-Votes are thinned at random to one, two and three an item, the same draws for all contenders, and all are marked against
+Votes are thinned at random to one, two and three an item, the same draws for all contenders, and all are scored against
 the truth. A run is kept in a file of its own (:mod:`rarevote.study.kept`), so that the study resumes. Means are over
 datasets, each counting alike; differences are paired by dataset, and their intervals resample groups of related ones.
 """
@@ -129,7 +129,7 @@ class FeatureTrial:
     Attributes:
         info: which dataset.
         votes: votes an item, a number or "all".
-        seed: of the draw, and of a contender that has chance in it.
+        seed: of the draw, and of a contender that draws random numbers.
         contender: its name.
         folder: where finished runs are kept.
     """
@@ -154,7 +154,7 @@ class FeatureTrial:
         try:
             return [FeatureRow(**row) for row in (kept or {})["rows"]]
         except (KeyError, TypeError):
-            pass  # absent, or changed by someone else: it is run again
+            pass  # absent, or changed by hand: it is run again
         rows = self._rows(crowd)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_kept(path, key, {"rows": [asdict(row) for row in rows]})
@@ -183,9 +183,9 @@ class FeatureStudy(Experiment):
         contenders: who takes part.
         folder: where finished runs are kept.
         n_seeds: draws of the votes at each number of votes.
-        n_random_seeds: the same for contenders that have chance in them, which are slow; also with all votes.
+        n_random_seeds: the same for contenders that draw random numbers, which are slow; also with all votes.
         levels: votes an item.
-        random_levels: the same for contenders that have chance in them; all of ``levels`` if None.
+        random_levels: the same for contenders that draw random numbers; all of ``levels`` if None.
         notes: what is to be said beside the results.
     """
 
@@ -261,7 +261,7 @@ class FeatureStudy(Experiment):
             settings=[
                 f"Datasets: {', '.join(info.slug for info in self.datasets)}. The rarest true class of each.",
                 f"Votes thinned at random to as many an item, {counted(self.n_seeds, 'draw')}, the same for all "
-                "contenders; what has no chance in it is run once with all votes.",
+                "contenders; contenders without random numbers are run once with all votes.",
                 *said,
                 "pred_probs and CROWDLAB have the same probabilities: a logistic regression on shares of votes, in "
                 "five folds. CCGPFL sees 20 principal components. Labels are each contender's own: ours by its "

@@ -117,7 +117,7 @@ class Reference:
 
 
 def keys_for(series: Sequence[str], given: Sequence[Key] = ()) -> list[Key]:
-    """The looks of all series: their own where they have one, else one that nobody else uses."""
+    """The looks of all series: their own where they have one, else one that no other series uses."""
     known = {**METHOD_KEYS, **{key.description: key for key in given}}
     taken = {known[name].colour for name in series if name in known}
     free = [key for key in _LOOKS if key.colour not in taken]

@@ -3,7 +3,7 @@
 A share of the items has its truth revealed. Gold majority vote and gold Dawid–Skene learn about the workers from
 these items alone and then label the rest. CC-Rasch is fitted twice: without gold, on the rest only, as in the paper;
 and on everything with the same gold clamped, which the paper has not. Majority vote on the rest is the reference. All
-are marked on the same rest.
+are scored on the same other items.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _CC_RASCH_ALONE = "CC-Rasch without gold"
 
 @dataclass(frozen=True)
 class GoldRow:
-    """How one contender did on the items whose truth it was not told."""
+    """How one contender did on the items whose truth it was not given."""
 
     dataset: str
     share: float
@@ -142,12 +142,12 @@ class GoldTrial:
 
 
 def _answers(crowd: NumberedCrowd, contender: Contender, gold: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """The class that a contender gives each task, or -1: with the gold told, or from the votes on the rest alone."""
+    """The class that a contender gives each task, or -1: with the gold given, or from the votes on the rest alone."""
     classes = list(range(crowd.n_classes))
     votes = (crowd.task, crowd.worker, crowd.label)
     if contender.gold:
-        told = {int(task): int(crowd.truth[task]) for task in gold}
-        fitted = fit_quietly(contender.method, seed, votes, true_labels=told, classes=classes)
+        given = {int(task): int(crowd.truth[task]) for task in gold}
+        fitted = fit_quietly(contender.method, seed, votes, true_labels=given, classes=classes)
     else:
         of_rest = ~np.isin(crowd.task, gold)
         fitted = fit_quietly(contender.method, seed, tuple(column[of_rest] for column in votes), classes=classes)
@@ -262,12 +262,12 @@ class GoldStudy(Experiment):
 
 
 def _oddities(datasets: Sequence[DatasetInfo], data: Path | None) -> list[str]:
-    """What loading the datasets has to say, such as truth of tasks that nobody voted on."""
-    with warnings.catch_warnings(record=True) as told:
+    """What loading the datasets has to say, such as truth of tasks without votes."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for info in datasets:
             load_annotations(info, data=data)
-    return [str(warning.message) for warning in told]
+    return [str(warning.message) for warning in caught]
 
 
 def _panel(info: DatasetInfo) -> str:

@@ -1,4 +1,4 @@
-"""What methods are marked by in the study: measures and which way is better, a fit against the truth, intervals.
+"""What methods are scored by in the study: measures and which way is better, a fit against the truth, intervals.
 
 Means have intervals by Student's t, shares by Wilson's score.
 """
@@ -87,7 +87,7 @@ RANKS = (
 def score_fit(fitted: Estimator, truth: Mapping[Any, Any]) -> dict[str, Any]:
     """Everything that a cell keeps of a fit, on the tasks with truth.
 
-    A true class that nobody voted for is a class: its probability is 0, and its items count as missed. Where nothing
+    A true class without a vote is a class: its probability is 0, and its items count as missed. Where nothing
     got the rarest class, its precision counts as 0.
 
     Returns:

@@ -128,14 +128,14 @@ def _compared(results: Results, sets: Sequence[DatasetInfo], place: tuple[str, s
 def paired_texts(rows: Sequence[Paired]) -> list[StudyTable]:
     """The comparisons to read, a table for each method that is judged.
 
-    Ranking and calibration are told over all datasets; over each kind they are in the CSV file.
+    Ranking and calibration are shown over all datasets; over each kind they are in the CSV file.
     """
     judged = dict.fromkeys(one.method for one in rows)
     return [_paired_text(method, [one for one in rows if one.method == method]) for method in judged]
 
 
 def _paired_text(method: str, rows: Sequence[Paired]) -> StudyTable:
-    told = [one for one in rows if one.metric in _DECIDED or one.sets_of == "all"]
+    shown = [one for one in rows if one.metric in _DECIDED or one.sets_of == "all"]
     return StudyTable(
         ("Rival", "Datasets", "Metric", "Sets (groups)", "Mean difference", "95% interval", "Wins/ties/losses"),
         [
@@ -148,7 +148,7 @@ def _paired_text(method: str, rows: Sequence[Paired]) -> StudyTable:
                 f"{signed(one.low)} to {signed(one.high)}",
                 f"{one.wins}/{one.ties}/{one.losses}",
             )
-            for one in told
+            for one in shown
         ],
         caption=f"{method_title(method)} less each rival",
         notes=(

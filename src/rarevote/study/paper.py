@@ -234,10 +234,10 @@ def load_problems(
         if not is_here and not required and (data is not None or one.access != "download"):
             absent[one.slug] = HOW_TO_GET[one.access].format(one.slug)
             continue
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             crowd, truth = load_annotations(one, data=data, cache=cache)
-        notes += [str(warning.message) for warning in told]
+        notes += [str(warning.message) for warning in caught]
         problems.append(Problem(one.slug, crowd, truth))
     if not problems:
         raise InputError(f"none of the datasets is here: {', '.join(absent)}. Name their folder with --data")
@@ -248,7 +248,7 @@ def _failures(outcomes: Outcomes) -> list[str]:
     failures = []
     for (dataset, variant), seeds in outcomes.items():
         settings = "".join(f" {name}={value}" for name, value in variant.settings)
-        # Seeds mostly fail alike: each reason is told once.
+        # Seeds mostly fail alike: each reason is shown once.
         reasons = dict.fromkeys(outcome.reason for outcome in seeds if outcome.status == "failed")
         failures += [f"{dataset}, {variant.method}{settings}: {reason}" for reason in reasons]
     return failures

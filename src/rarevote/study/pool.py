@@ -34,8 +34,8 @@ def run_jobs(
     """
     joblib = library("joblib")
     n_processes = max(1, min(n_jobs or joblib.cpu_count(), len(jobs)))
-    tell = report or (lambda _done: None)
-    tell(0)
+    notify = report or (lambda _done: None)
+    notify(0)
     # Arrays go to the processes as they are: mapped files would be read-only, for which other code is compiled.
     pool = joblib.Parallel(
         n_processes,
@@ -50,7 +50,7 @@ def run_jobs(
     try:
         for place, found in pool(placed(work, place, job) for place, job in enumerate(jobs)):
             rows[place] = found
-            tell(len(rows))
+            notify(len(rows))
     except BrokenProcessPool:
         raise RarevoteError(
             "a process of the study was killed, probably for want of memory: run again with fewer --jobs"

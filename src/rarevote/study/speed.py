@@ -1,7 +1,7 @@
 """Time and memory of our methods and of the libraries that others use, on the same labels.
 
 Every fit runs in a process of its own (:mod:`rarevote.study.peers.one_fit`), one at a time. A fit that exceeds the time
-limit is ended and marked, and larger sizes are not tried for it. Peers may live in another Python.
+limit is stopped and shown as such, and larger sizes are not tried for it. Peers may be installed in another Python.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def find_installation(library: str, python: str) -> Installation | None:
             [python, str(_SCRIPT), library], capture_output=True, text=True, timeout=60, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise InputError(f"{python}: is no Python that runs here ({error})") from None
+        raise InputError(f"{python}: is not a Python that runs here ({error})") from None
     version = json.loads(answer)
     return None if version is None else Installation(library, python, version)
 
@@ -219,7 +219,7 @@ def marks(rows: Sequence[SpeedRow], value: str, time_limit: float) -> list[Mark]
 
 def _decades(title: str, values: Sequence[float], *, format: str) -> Axis:
     """A logarithmic axis with a tick at every power of ten around the values."""
-    # A crowd of about a million may have a few votes less: that is no reason for another decade.
+    # A crowd of about a million may have a few votes less: that does not add another decade.
     first, last = floor(log10(min(values)) + 0.01), ceil(log10(max(values)) - 0.01)
     ticks = [10.0**power for power in range(first, max(last, first + 1) + 1)]
     return Axis(title, log=True, ticks=ticks, format=format, domain=(ticks[0], ticks[-1]))

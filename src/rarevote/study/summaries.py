@@ -216,7 +216,7 @@ def summary_rows(
 def mean_lines(
     table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False
 ) -> list[tuple[str | TableCell, ...]]:
-    """The lines of a table: a method, then its means by regime and metric, the best of each marked."""
+    """The lines of a table: a method, then its means by regime and metric, the best of each highlighted."""
     columns = []
     for regime in table.regimes:
         for metric in table.metrics:

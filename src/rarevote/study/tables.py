@@ -68,10 +68,10 @@ class StudyTable:
 def ranked(
     values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True, better: int = 1
 ) -> list[TableCell]:
-    """The cells of a column, the best (and second best) marked; equals share a rank.
+    """The cells of a column, the best (and second best) highlighted; equals share a rank.
 
     Without ``texts`` the values are written with three decimals. ``better`` is 1 where larger is better, -1 where
-    smaller is, and 0 where nothing is to be marked.
+    smaller is, and 0 where nothing is to be highlighted.
     """
     texts = [ABSENT if value is None else f"{value:.3f}" for value in values] if texts is None else texts
     distinct = sorted({value for value in values if value is not None}, reverse=better > 0) if better else []

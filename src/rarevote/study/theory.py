@@ -5,7 +5,7 @@ one. In the first the condition of :mod:`rarevote.diagnose.jury` holds; in the s
 is above 1/2, so the vote still succeeds, since the condition is sufficient and not necessary; in the third the mean
 accuracy is below 1/2. The error of the vote per class is simulated and also computed exactly, and so is the share of
 the rare class among the answers (the corollary). *Specialists*: every worker knows one class only, and the recall of
-both classes is compared between methods that can tell this apart and methods that cannot.
+both classes is compared between methods that can distinguish the two and methods that cannot.
 """
 
 from __future__ import annotations
