@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import evidence
+from benchmarks.dask_engine import model_of
 from benchmarks.datasets import DATASETS
 from benchmarks.peers import crowdkit_python, crowdkit_seconds
 from rarevote import Annotations, CCRasch
@@ -38,6 +39,13 @@ SHAPES: dict[str, tuple[int, int, int, dict[str, float]]] = {
     "5 M votes, K = 2, 20 000 workers": (5, 20_000, 2, {"float64": 7, "float32": 5.5}),
     "6 M votes, K = 3, 2 413 workers": (6, 2_413, 3, {"float64": 5, "float32": 4}),
 }
+# The same of the default method; with twenty classes of a fifth of the tasks.
+DEFAULT_SHAPES: dict[str, tuple[int, int, int, dict[str, float]]] = {
+    "Anchored Rasch, 5 M votes, K = 2, 20 000 workers": (5, 20_000, 2, {"float64": 14, "float32": 9}),
+    "Anchored Rasch, 6 M votes, K = 3, 2 413 workers": (6, 2_413, 3, {"float64": 9.5, "float32": 7}),
+    "Anchored Rasch, 1 M votes, K = 20, 1 000 workers": (5, 1_000, 20, {"float64": 6, "float32": 5}),
+}
+MANY_CLASSES = 20
 
 
 def best_of(repeats: int, action: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -53,9 +61,10 @@ def columns(
     seed: int = 0, n_votes: int = N_VOTES, n_workers: int = N_WORKERS, n_classes: int = N_CLASSES
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     rng = np.random.default_rng(seed)
-    size = N_TASKS * n_votes
-    truth = np.where(rng.random(N_TASKS) < 0.1, n_classes - 1, rng.integers(0, n_classes - 1, N_TASKS))
-    task = np.repeat(np.arange(N_TASKS), n_votes)
+    n_tasks = N_TASKS // 5 if n_classes >= MANY_CLASSES else N_TASKS
+    size = n_tasks * n_votes
+    truth = np.where(rng.random(n_tasks) < 0.1, n_classes - 1, rng.integers(0, n_classes - 1, n_tasks))
+    task = np.repeat(np.arange(n_tasks), n_votes)
     wrong = (truth[task] + rng.integers(1, n_classes, size)) % n_classes
     return task, rng.integers(0, n_workers, size), np.where(rng.random(size) < 0.8, truth[task], wrong)
 
@@ -66,9 +75,10 @@ def pass_seconds(
     repeats: int = 7,
     clock: Callable[[], float] = time.perf_counter,
     dtype: str = "float64",
+    method: str = "cc-rasch",
 ) -> float:
     """The best time of one fused pass, the update of the workers included."""
-    model = CCRasch(dtype=dtype)._model(crowd)
+    model = model_of(method, crowd, dtype)
     with LocalEngine(model, crowd, np.empty(0, np.int32), n_jobs) as engine:
         shared = model.start()
         for _ in range(3):
@@ -100,7 +110,7 @@ def _process(seed: int) -> tuple[float, float]:
 
 
 def one_thread(
-    title: str, n_votes: int, n_workers: int, n_classes: int, at_most: dict[str, float]
+    title: str, n_votes: int, n_workers: int, n_classes: int, at_most: dict[str, float], method: str = "cc-rasch"
 ) -> list[dict[str, Any]]:
     """A pass beside ``np.exp`` of as many numbers as there are (annotation, class) pairs, in turns."""
     crowd = Annotations.from_arrays(*columns(0, n_votes, n_workers, n_classes))
@@ -112,7 +122,7 @@ def one_thread(
     for _ in range(3):
         exps.append(best_of(7, lambda: np.exp(values, out=out), time.thread_time))
         for dtype, seconds in passes.items():
-            seconds.append(pass_seconds(crowd, 1, 10, time.thread_time, dtype))
+            seconds.append(pass_seconds(crowd, 1, 10, time.thread_time, dtype, method))
     rows = [row(f"{title}: nanoseconds per np.exp", min(exps) / values.size * 1e9, "")]
     for dtype, seconds in passes.items():
         ratios = sorted(one / exp for one, exp in zip(seconds, exps, strict=True))
@@ -122,6 +132,13 @@ def one_thread(
             row(f"{what}: nanoseconds per (annotation, class) and pass", min(seconds) / values.size * 1e9, ""),
         ]
     return rows
+
+
+def measure_default() -> list[dict[str, Any]]:
+    """Passes of the default method."""
+    return [
+        row for title, shape in DEFAULT_SHAPES.items() for row in one_thread(title, *shape, method="anchored-rasch")
+    ]
 
 
 def measure_passes() -> list[dict[str, Any]]:
@@ -259,12 +276,16 @@ def measure_peers(peer_python: str) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", default=None)
-    parser.add_argument("--only", default="passes,start-up,memory,peers", help="the other figures stay as they were")
+    parser.add_argument(
+        "--only", default="passes,default,start-up,memory,peers", help="the other figures stay as they were"
+    )
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     wanted = arguments.only.split(",")
     if "passes" in wanted:
         rows += measure_passes()
+    if "default" in wanted:
+        rows += measure_default()
     if "start-up" in wanted:
         rows += measure_start_up()
     if "memory" in wanted:
