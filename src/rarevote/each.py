@@ -474,6 +474,7 @@ class ResultEach(_Problems[Result], Framed):
         source: str | None = None,
         audits: Mapping[str, Audit] | None = None,
         progress: Watch = False,
+        anonymous: bool = False,
     ) -> Report:
         """Write one page: a table of all labels, and a section for each.
 
@@ -484,16 +485,20 @@ class ResultEach(_Problems[Result], Framed):
             source: what the page calls the data.
             audits: audits of these labels, by the name of the label, to show what they proved.
             progress: as for :func:`rarevote.fit`.
+            anonymous: whether annotators are called A1, A2, ..., by their votes in all labels.
         """
         from rarevote.page.each import write_report_of_each
+        from rarevote.page.parts import aliases_of, page_parts
 
         known = None if truth is None else known_by_label(self._need_labels(how("truth", "--truth")), truth)
         self._refuse_overwriting(path)
         self._refuse_overwriting(charts, replaced=(".svg", ".png"))
         titled = self.fitted.crowd or next(iter(self.parts.values())).fitted.crowd
+        # One annotator has one name, whatever the label.
+        aliases = aliases_of(*(one.fitted.annotations for one in self.parts.values())) if anonymous else None
         return write_report_of_each(
             {
-                name: one.page_parts((known or {}).get(name) or None, (audits or {}).get(name))
+                name: page_parts(one, (known or {}).get(name) or None, (audits or {}).get(name), aliases=aliases)
                 for name, one in self.parts.items()
             },
             path,

@@ -15,7 +15,7 @@ from rarevote.crowd.arguments import with_named_arguments
 from rarevote.crowd.names import as_name_array, object_array, some_names, unmatched
 from rarevote.crowd.numerics import picked
 from rarevote.crowd.rare import RareClass
-from rarevote.crowd.words import Described, capital, counted
+from rarevote.crowd.words import Described, counted
 from rarevote.decide.columns import grade_columns, result_rows
 from rarevote.decide.decider import Note
 from rarevote.decide.decision import (
@@ -387,6 +387,7 @@ class Result(Described, Framed):
         source: str | None = None,
         audit: Audit | None = None,
         progress: Watch = False,
+        anonymous: bool = False,
     ) -> Report:
         """Write the page to look at.
 
@@ -397,43 +398,21 @@ class Result(Described, Framed):
             source: what the page calls the data.
             audit: one of these labels, to show what it proved.
             progress: as for :func:`rarevote.fit`.
+            anonymous: whether annotators are called A1, A2, ... on the page and in its tables.
         """
         from rarevote.page.report import write_report
 
         self._refuse_overwriting(path, truth)
         self._refuse_overwriting(charts, truth, replaced=(".svg", ".png"))
-        return write_report(
-            self.page_parts(truth, audit), path, source=source or self.fitted.crowd.title, charts=charts
-        )
+        parts = self.page_parts(truth, audit, anonymous=anonymous)
+        return write_report(parts, path, source=source or self.fitted.crowd.title, charts=charts)
 
-    def page_parts(self, truth: Any = None, audit: Audit | None = None) -> PageParts:
+    def page_parts(self, truth: Any = None, audit: Audit | None = None, *, anonymous: bool = False) -> PageParts:
         """What the page says about this result; arguments are as for :meth:`report`."""
-        from rarevote.page.proved import proved_section
-        from rarevote.page.report import PageParts
+        from rarevote.page.parts import aliases_of, page_parts
 
-        caution = [] if self.target is None or self.target.promised else [capital(self.target.description)]
-        promised = "" if self.target is None or caution else f"; {self.target.description}"
-        cost = f"; {self.decision.cost_description}" if self.rule.name == "cost" else ""
-        fitted = self.fitted
-        return PageParts(
-            fitted.diagnose(self, None if truth is None else self._known(truth)),
-            fitted.method,
-            n_gold=len(fitted.gold),
-            shown=fitted.crowd.shown,
-            decision=f"{self.description}{cost}{promised}",
-            features=self._features_sentence,
-            cautions=(*caution, *map(capital, self.warnings)),
-            extra=() if audit is None else (proved_section(audit),),
-        )
-
-    @property
-    def _features_sentence(self) -> str:
-        """What was made of features, and how many labels are theirs alone; empty where none were given."""
-        record, n_unvoted = self.fitted.features_, self.n_without_a_vote
-        if record is None:
-            return ""
-        theirs = f"; {counted(n_unvoted, 'label')} of items with votes {'has' if n_unvoted == 1 else 'have'} no vote"
-        return capital(record.reason) + (theirs if record.used and n_unvoted else "")
+        aliases = aliases_of(self.fitted.annotations) if anonymous else None
+        return page_parts(self, None if truth is None else self._known(truth), audit, aliases=aliases)
 
     def score(self, truth: Any) -> dict[str, Any]:
         """The labels against the truth, in figures."""

@@ -64,7 +64,7 @@ def decided(estimator: Estimator, rare: Any = None, codes: Any = None) -> Result
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RarevoteWarning)
         result = Fitted.of(estimator, rare).decide()
-    return result if codes is None else replace(result, codes=codes)
+    return result if codes is None else replace(result, codes=codes, flagged=result.fitted.rare.holds(codes))
 
 
 def described_fit(estimator: Estimator, *, rare: Any = None, truth: Any = None, codes: Any = None) -> Diagnosis:

@@ -110,7 +110,7 @@ def test_the_policy_stops_scripts_pictures_and_connections(opened: Watched) -> N
 def test_sorting_by_the_headers(opened: Watched) -> None:
     page = opened.page
     part(page, "items", "size").select_option("100")
-    for title in ("Dispute", "Ease"):
+    for title in ("Split", "Ease"):
         cell = header(page, "items", title)
         assert cell.get_attribute("aria-sort") is None
         cell.get_by_role("button").click()
@@ -121,7 +121,7 @@ def test_sorting_by_the_headers(opened: Watched) -> None:
         cell.get_by_role("button").click()
         assert cell.get_attribute("aria-sort") == "ascending"
         assert shares(page, "items", title) == sorted(down)
-    assert header(page, "items", "Dispute").get_attribute("aria-sort") is None
+    assert header(page, "items", "Split").get_attribute("aria-sort") is None
     label = header(page, "items", "Label")
     label.get_by_role("button").click()
     names = column(page, "items", "Label")
@@ -137,7 +137,7 @@ def test_sorting_by_the_headers(opened: Watched) -> None:
 def test_filtering(opened: Watched) -> None:
     page = opened.page
     part(page, "items", "size").select_option("100")
-    part(page, "items", "choice").select_option(label="Majority vote overruled")
+    part(page, "items", "choice").select_option(label="Label differs from majority vote")
     pairs = list(zip(column(page, "items", "Label"), column(page, "items", "Majority"), strict=True))
     assert pairs
     assert all(label != majority for label, majority in pairs)
@@ -189,15 +189,15 @@ def test_by_keyboard_alone(opened: Watched) -> None:
     for _ in range(80):
         page.keyboard.press("Tab")
         reached.append(focused())
-        if reached[-1] == "Dispute":
+        if reached[-1] == "Split":
             break
-    assert {"Annotators", "search", "Annotator"} <= set(reached)
+    assert {"Copy", "Annotators", "search", "Item"} <= set(reached)
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.keyboard.press("Enter")
-    assert header(page, "items", "Dispute").get_attribute("aria-sort") == "descending"
-    assert focused() == "Dispute", "sorting does not lose the focus"
+    assert header(page, "items", "Split").get_attribute("aria-sort") == "descending"
+    assert focused() == "Split", "sorting does not lose the focus"
     page.keyboard.press("Space")
-    assert header(page, "items", "Dispute").get_attribute("aria-sort") == "ascending"
+    assert header(page, "items", "Split").get_attribute("aria-sort") == "ascending"
     names = page.locator("button, input, select").evaluate_all(
         "all => all.filter(e => !e.closest('[hidden]')).map(e => (e.labels?.[0] ?? e).textContent.trim())"
     )
@@ -238,8 +238,8 @@ def test_every_small_table_downloads_as_it_is_shown(opened: Watched) -> None:
 def test_a_list_downloads_all_rows_that_fit_in_their_order(opened: Watched) -> None:
     page = opened.page
     part(page, "items", "size").select_option("100")
-    header(page, "items", "Dispute").get_by_role("button").click()
-    part(page, "items", "choice").select_option(label="Votes split")
+    header(page, "items", "Split").get_by_role("button").click()
+    part(page, "items", "choice").select_option(label="Annotators disagree")
     button = page.locator("#items").get_by_role("button", name="Download as CSV")
     shown = page.locator("#items tbody tr").evaluate_all(
         "rows => rows.map(r => [...r.cells].map(c => c.textContent.trim()))"
@@ -290,8 +290,8 @@ def test_a_phone_shows_cards_and_can_sort_them(browser: Browser, hostile_page: P
     page = browser.new_page(viewport={"width": 375, "height": 800})
     watched = Watched(page, hostile_page)
     assert part(page, "items", "status").inner_text() == "1–10 of 80 items"
-    part(page, "items", "sort").select_option(label="Dispute, largest first")
-    found = shares(page, "items", "Dispute")
+    part(page, "items", "sort").select_option(label="Split, largest first")
+    found = shares(page, "items", "Split")
     assert found == sorted(found, reverse=True)
     cell = page.locator("#items tbody td").first
     assert cell.evaluate("e => getComputedStyle(e, '::before').content") == '"Item"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,13 +18,14 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.jury import jury_sentences
-from rarevote.errors import RarevoteError
+from rarevote.diagnose.piles import Pile
+from rarevote.errors import RarevoteError, speaking_flags
+from rarevote.page import lines, sentences, tables
 from rarevote.page import report as page
-from rarevote.page import sentences, tables
 from rarevote.page.report import page_sections
-from rarevote.page.sentences import About
+from rarevote.page.sentences import About, Basis
 from rarevote.page.tables import Flag, Shown, class_list, item_list, worker_list
-from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, described_fit, hostile_crowd, random_crowd
+from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, decided, described_fit, hostile_crowd, random_crowd
 
 ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
 
@@ -113,7 +115,7 @@ def test_the_item_list_says_what_the_records_say() -> None:
     shown = {"picture": [f"picture of {name}" for name in found.items.names.tolist()]}
     made = item_list(found, shown)
     titles = [column["title"] for column in made.columns]
-    assert titles == ["Item", "picture", "Label", "P(yes)", "Majority", "Votes", "Dispute", "Ease", "Truth"]
+    assert titles == ["Item", "picture", "Label", "P(yes)", "Majority", "Votes", "Split", "Ease", "Truth"]
     assert made.groups == 2
     place = {name: i for i, name in enumerate(found.items.names.tolist())}
     assert sorted(row[0] for row in made.rows) == sorted(place)
@@ -140,12 +142,12 @@ def test_the_item_list_has_the_ease_of_every_method_that_knows_difficulties() ->
         assert ("Ease" in [column["title"] for column in made.columns]) == knows
 
 
-def test_long_lists_keep_the_most_telling_and_say_so() -> None:
+def test_long_lists_keep_what_is_most_worth_a_look_and_say_so() -> None:
     found = described()
     made = item_list(found, {}, limit=7)
     assert (len(made.rows), made.n_all) == (7, 60)
-    chosen = [found.items.names[i] for i in found.items.most_telling(7)]
-    assert [row[0] for row in made.rows] == chosen
+    least_sure = np.argsort(found.items.confidence, kind="stable")[:7]
+    assert [row[0] for row in made.rows] == found.items.names[least_sure].tolist()
     assert len(worker_list(found, limit=2).rows) == 2
 
 
@@ -176,36 +178,92 @@ def test_workers_are_listed_busiest_first_with_abstentions_where_there_are_any()
 # -- sentences and tables ----------------------------------------------------------------------------------------------
 
 
-def test_the_headline_expected_and_known() -> None:
-    expected = sentences.headline(described(with_truth=False))
-    start = r"\d+ of 60 items are labelled “yes”: this is expected to find [\d.]+% \([\d.]+% to [\d.]+%\) of all that "
-    assert re.match(start, expected), expected
-    by_truth = sentences.headline(described())
-    assert "about" not in by_truth
-    found = described()
-    assert found.truth is not None
-    recall = found.truth.scores.recall["yes"]
-    assert f"by the truth, this finds {100 * recall:.0f}%" in by_truth
+def test_the_first_line_says_what_there_is_and_what_is_expected() -> None:
+    found = described(with_truth=False)
+    k = found.rare
+    low, middle, high = (round(float(60 * end)) for end in (found.expected[k].prevalence.low,
+                         found.expected[k].prevalence.value, found.expected[k].prevalence.high))  # fmt: skip
+    flagged = int((found.items.label == k).sum())
+    assert lines.have_line(found) == (
+        f"60 items: {flagged} are flagged as “yes”, of about {middle} expected (90% interval: {low} to {high})."
+    )
+    known = described()
+    assert known.truth is not None
+    true = sum(known.truth.classes[code] == "yes" for code in known.truth.truth)
+    assert lines.have_line(known) == f"60 items: {flagged} are flagged as “yes”, of {true} by the truth."
 
 
-def test_headlines_at_the_edges() -> None:
+def test_the_second_line_is_the_verdict_of_a_check_or_the_truth() -> None:
+    crowd, truth = random_crowd(1)
+    result = decided(CCRasch().fit(crowd), "yes")
+    told = lines.three_lines(result.fitted.diagnose(result), Basis())
+    check = result.fitted.check(result)
+    assert told.weight == check.weight
+    assert told.sure.startswith(f"{check.verdict[0].upper()}{check.verdict[1:]}; ")
+    recall = check.expected.recall
+    assert f"; {percent(recall.value)} ({recall.percent_range}) of all “yes” are expected" in told.sure
+    known = lines.three_lines(result.fitted.diagnose(result, truth), Basis()).sure
+    scores = result.score(truth)
+    assert known.startswith(
+        f"By the truth of 60 items, {percent(scores['accuracy'])} of the labels are right and "
+        f"{percent(scores['recall']['yes'])} of all “yes” are found; with a majority vote "
+    )
+
+
+def test_a_crowd_that_cannot_answer_has_that_for_its_headline() -> None:
+    result = decided(MajorityVote().fit(([1, 2, 3], ["ann"] * 3, ["x", "x", "y"])), "y")
+    parts = result.page_parts()
+    told = lines.three_lines(parts.found, parts.basis)
+    assert told.headline == told.sure
+    assert told.headline == "These votes cannot show which labels are right: all votes are by one annotator (ann)."
+    text = page.build_page(parts.found, parts.about(""), [])
+    assert not re.search(r"\d", re.sub(r"<[^>]*>", "", text[text.index("<h1>") : text.index("</h1>")]))
+    assert text.count("all votes are by one annotator") == 2, "in the title and on top, not once more below"
+    assert result.fitted.check(result).cannot_answer
+
+
+def test_lines_at_the_edges() -> None:
     alone = described_fit(MajorityVote().fit(([1, 2], ["a", "b"], ["x", "x"])))
-    assert sentences.headline(alone) == "2 of 2 items are labelled “x”."
+    assert lines.have_line(alone) == "2 items in 1 class: 2 “x”."
     same = described_fit(MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y")
-    assert sentences.headline(same) == (
-        "1 of 3 items is labelled “y”. How many such items it misses is unknown without an audit."
-    )
-    known = described_fit(
-        MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y", truth={1: "x", 3: "y"}
-    )
-    assert sentences.headline(known).endswith(
-        "by the truth, this finds 100% of all that are, and so does a majority vote."
-    )
+    assert lines.have_line(same) == "3 items: 1 is flagged as “y”; how many are is unknown without an audit."
     assert sentences.losses(same) == ["A majority vote gives every item the same label."]
     assert tables.moves_table(same) is None
     none = described_fit(CCRasch().fit(random_crowd(1)[0]), codes=np.zeros(60, dtype=np.int64), rare="yes")
-    assert sentences.lead(none) == ""
-    assert sentences.headline(none).startswith("0 of 60 items are labelled")
+    assert lines.have_line(none).startswith("60 items: 0 are flagged as")
+
+
+def test_what_to_do_next_is_the_pile_and_an_hour_at_most() -> None:
+    found = described(with_truth=False)
+    n = found.piles.n_look
+    assert n
+    seconds = 10 * n
+    said = lines.next_action(found, Basis(aggregate="my.csv --rare yes"))
+    assert said.sentence.startswith(f"Look at the {n} items most worth it ({round(seconds / 60)} minutes at 10 seconds")
+    assert said.commands[0] == f'result.review({n}, "look.csv")'
+    with speaking_flags():
+        typed = lines.next_action(found, Basis(aggregate="my.csv --rare yes")).commands
+    wanted = f"rarevote aggregate my.csv --rare yes --max-review {n} --review-out look.csv --out result.csv"
+    assert typed == (wanted, "rarevote review look.csv")
+    crowd, _ = random_crowd(2, n_tasks=2400)
+    large = described_fit(DawidSkene().fit(crowd), rare="yes")
+    assert large.piles.n_look > lines.MAX_LOOKS
+    said = lines.next_action(large, Basis())
+    assert said.sentence.startswith(
+        f"Look at the 360 items most worth it, of {large.piles.n_look} worth a look (60 min"
+    )
+    small = described_fit(CCRasch().fit(random_crowd(1, n_tasks=20)[0]), rare="yes")
+    assert lines.next_action(small, Basis()).sentence.startswith("Look at all 20 items (3 minutes")
+    assert "--gold" not in lines.next_action(found, Basis(takes_gold=False)).sentence
+
+
+def test_the_pile_is_what_a_review_of_the_same_decision_lists() -> None:
+    result = decided(CCRasch().fit(random_crowd(1)[0]), "yes")
+    found = result.fitted.diagnose(result)
+    listed = {item.row for item in result.review(found.piles.n_look).items}
+    assert listed == set(np.flatnonzero(found.piles.pile == Pile.LOOK).tolist())
+    rows = item_list(found, {}).rows
+    assert {row[0] for row in rows[: len(listed)]} == {found.items.names[i] for i in listed}
 
 
 def weaker_than_the_vote(*, with_truth: bool) -> Diagnosis:
@@ -222,26 +280,19 @@ def test_less_than_a_majority_vote_is_a_warning_and_no_headline(with_truth: bool
     found = weaker_than_the_vote(with_truth=with_truth)
     best = sentences.leading_trade_off(found)
     assert best.chosen.recall < best.majority.recall
-    told = sentences.headline(found)
-    assert "majority vote" not in told
-    assert re.fullmatch(r"\d+ of 300 items are labelled “yes”\.", told)
     (warning,) = (said for said in sentences.cautions(found) if "more of “yes”" in said)
     assert warning.startswith("By the truth" if with_truth else "A majority vote is expected")
     assert not any("more of “yes”" in said for said in sentences.cautions(described()))
 
 
-def test_the_numbers_of_the_class_are_the_same_wherever_they_are_told() -> None:
+def test_the_numbers_of_the_class_are_the_same_wherever_they_stand() -> None:
     found = described(with_truth=False)
     one = found.expected[found.rare]
     labelled, recall = f"{(found.items.label == found.rare).sum()}", percent(one.recall.value)
-    told = sentences.headline(found)
-    assert told.startswith(f"{labelled} of 60 items")
-    assert f"expected to find {recall} (" in told
     assert sentences.tiles(found)[0].labelled == labelled
     row = next(row for row in tables.trade_off_table(found).rows if row[0] == "yes (expected)")
     assert row[1] == labelled
     assert row[2].startswith(f"{recall} (")
-    assert f"precision {row[3].split(' ')[0]}" in sentences.lead(found)
     assert found.trade_offs[0].chosen.recall == one.recall.value
     share = tables.proportion_table(found)
     assert share is not None
@@ -256,19 +307,64 @@ def test_the_numbers_of_the_class_are_the_same_wherever_they_are_told() -> None:
 def test_three_piles_hold_every_item_once(with_truth: bool) -> None:
     found = described(with_truth=with_truth)
     piles = sentences.piles(found)
-    assert [pile.name for pile in piles] == ["surely yes", "look at these", "surely not yes"]
+    assert [pile.name for pile in piles] == ["take as yes", "worth a look", "take as not yes"]
     assert sum(int(pile.labelled) for pile in piles) == 60
-    by_flag = dict.fromkeys((Flag.SURELY, Flag.LOOK, Flag.SURELY_NOT), 0)
+    by_flag = dict.fromkeys((Flag.FLAGGED, Flag.LOOK, Flag.NOT_FLAGGED), 0)
     for row in item_list(found, {}).rows:
         (inside,) = (flag for flag in by_flag if flag in Flag(row[-1]))
         by_flag[inside] += 1
     assert [str(number) for number in by_flag.values()] == [pile.labelled for pile in piles]
     if with_truth:
         assert found.truth is not None
-        known = [re.fullmatch(r"(\d+) of (\d+) are, by the truth", pile.details[1]) for pile in piles]
+        known = [re.fullmatch(r"(\d+) of (\d+) labels right, by the truth", pile.details[1]) for pile in piles]
         counts = np.array([[int(n) for n in match.groups()] for match in known if match])
-        is_rare = found.truth.truth == found.truth.classes.index("yes")
-        assert counts.sum(axis=0).tolist() == [is_rare.sum(), len(found.truth.items)]
+        right = found.truth.truth == found.truth.label
+        assert counts.sum(axis=0).tolist() == [right.sum(), len(found.truth.items)]
+
+
+def test_where_nothing_is_sure_one_line_stands_for_the_piles() -> None:
+    crowd = Annotations.from_arrays([1, 1, 2, 2, 3, 3], list("ababab"), list("xyyxxy"))
+    found = described_fit(MajorityVote().fit(crowd))
+    assert found.piles.n_sure == 0
+    (section,) = (one for one in page_sections(found, ABOUT) if one.name == "piles")
+    assert section.values["piles"] == []
+    (said,) = section.values["notes"]
+    assert said == "No label can be taken without a look: none has a probability of 90% or more."
+
+
+def test_a_pile_of_more_than_half_says_why() -> None:
+    found = described(with_truth=False)
+    pile = np.full(60, Pile.LOOK)
+    pile[:10] = Pile.NOT_FLAGGED
+    large = replace(found, piles=replace(found.piles, pile=pile, n_items=np.bincount(pile, minlength=3)))
+    split = percent(float((found.items.votes.min(axis=1) > 0).mean()))
+    assert lines.pile_sentences(large, Basis())[-1] == (
+        f"More than half of the items are worth a look, because annotators disagree on {split} of the items."
+    )
+
+
+def test_classes_are_alike_where_none_is_rare_and_none_was_named() -> None:
+    """Fewest votes above a fifth: no class leads, nothing on the page is about one of them."""
+    draw = np.random.default_rng(0)
+    rows = [(i, f"w{w}", "ab"[int(draw.random() < (0.9 if i % 3 == 0 else 0.1))]) for i in range(90) for w in range(4)]
+    model = DawidSkene().fit(rows)
+    share = model.annotations_.class_votes.min() / 360
+    assert 0.2 < share < 0.4
+    found = described_fit(model)
+    assert found.leading is None
+    labelled = np.bincount(found.items.label, minlength=2)
+    first, second = np.argsort(-labelled, kind="stable")
+    assert lines.have_line(found) == (
+        f"90 items in 2 classes: {labelled[first]} “{'ab'[first]}” and {labelled[second]} “{'ab'[second]}”."
+    )
+    assert not any(tile.is_rare for tile in [*sentences.tiles(found), *sentences.piles(found)])
+    assert [pile.name for pile in sentences.piles(found)] == ["worth a look", "take as labelled"]
+    sections = {one.name: one for one in page_sections(found, ABOUT)}
+    assert sections["lost"].charts == []
+    assert sections["look"].rare == -1
+    assert sections["trade-off"].values["steps"] is None
+    assert not any("P(b)" in column["title"] for column in sections["look"].lists[0].columns)
+    assert described_fit(model, rare="b").leading == 1
 
 
 @cache
@@ -292,17 +388,16 @@ def test_no_headline_is_about_a_class_with_two_items(n_classes: int) -> None:
     last = f"c{n_classes - 1:02d}"
     assert found.truth is not None
     assert sum(found.truth.classes[code] == last for code in found.truth.truth) == 2
-    assert last not in sentences.headline(found)
-    assert found.classes.names[found.rare] == last, "the page is about the class with the fewest votes all the same"
+    told = lines.three_lines(found, Basis())
+    assert "flagged as" not in told.have
     assert found.leading is None
     right = f"{100 * found.truth.scores.accuracy:.0f}%"
-    start = f"{len(found.items.label)} items, {n_classes} classes: by the truth, {right}"
-    assert sentences.headline(found).startswith(start)
-    assert sentences.lead(found) == ""
+    assert told.have.startswith(f"{len(found.items.label)} items in {n_classes} classes: ")
+    assert told.sure == f"By the truth of {len(found.items.label)} items, {right} of the labels are right."
     assert not any(tile.is_rare for tile in sentences.tiles(found))
     text = built(found)
     assert ('id="per-class"' in text) == (n_classes == 14)
-    assert 'id="piles"' not in text
+    assert 'id="lost"' not in text, "a majority vote is not compared with itself"
 
 
 def test_a_clear_class_of_few_leads() -> None:
@@ -314,8 +409,7 @@ def test_a_clear_class_of_few_leads() -> None:
         assert found.rare == rare
         assert min(crowd.class_votes[rare], (found.items.label == rare).sum()) >= 10
         assert found.leading == (rare if leads else None), "of many classes none stands out"
-        assert (names[rare] in sentences.headline(found)) == leads
-        assert ('id="piles"' in built(found)) == leads
+        assert (f"flagged as “{names[rare]}”" in lines.have_line(found)) == leads
 
 
 def test_a_class_with_two_items_leads_if_somebody_named_it() -> None:
@@ -332,8 +426,8 @@ def test_the_list_of_classes_counts_what_the_records_say() -> None:
         "Votes",
         "Labelled",
         "Majority",
-        "Moved here",
-        "Moved away",
+        "Gained",
+        "Lost",
         "Truth",
         "Recall",
         "Precision",
@@ -369,7 +463,7 @@ def test_cautions() -> None:
         found.true_trade_offs[0].chosen.precision < 0.5
     )
     sparse = described_fit(MajorityVote().fit((list(range(10)), ["a"] * 10, list("abcdefghij"))))
-    assert any("are few" in said for said in sentences.cautions(sparse))
+    assert any("There are only" in said for said in sentences.cautions(sparse))
     draw = np.random.default_rng(0)
     truth = np.repeat([0, 1], 60)
     task = np.repeat(np.arange(120), 5)
@@ -405,7 +499,7 @@ def test_confusion_is_a_matrix_or_the_commonest_mistakes() -> None:
 
 def test_steps_reach_the_recall_they_name() -> None:
     found = described()
-    table = tables.steps_table(found)
+    table = tables.steps_table(found, ())
     assert table is not None
     probability = found.items.probabilities[:, found.rare]
     assert found.truth is not None
@@ -425,7 +519,7 @@ def test_every_method_gets_a_page(method: type, seed: int) -> None:
 
 def test_a_page_of_a_single_item_and_class() -> None:
     text = built(described_fit(CCRasch().fit(([1], ["a"], ["x"]))))
-    assert "1 of 1 item is labelled “x”." in text
+    assert "1 item in 1 class: 1 “x”." in text
 
 
 # -- what the page is made of ------------------------------------------------------------------------------------------
@@ -467,6 +561,7 @@ def test_profiles_claim_only_what_the_intervals_support() -> None:
     """Three votes on a class cannot tell an annotator from chance."""
     rows = [(i, w, "yes" if i == 0 else "no") for i in range(60) for w in range(3)]
     table = tables.profile_table(described_fit(DawidSkene().fit(rows)))
+    assert table is not None
     assert "chance is 1 in 2" in table.caption
     assert not any("keep" in cell for row in table.rows for cell in row)
     people = {row[0].partition(":")[0]: row[1] for row in table.rows}

@@ -36,7 +36,7 @@ def test_the_two_claims_are_the_lists() -> None:
     assert found["items on the list"] == [f"{len(flagged):,}" for flagged in lists]
     reviewed = set(audit.answers)
     left = [sum(task not in reviewed for task in flagged) for flagged in lists]
-    assert found["of these nobody has looked at"] == [f"{n:,}" for n in left]
+    assert found["of these not reviewed"] == [f"{n:,}" for n in left]
     assert found["recall, proved with 95%"] == ["at least 0.90", "nothing"]
     assert "the same without the gold" in found
     assert "the same without the gold" not in rows_of(finished(300)[0])
@@ -82,7 +82,7 @@ def test_every_stage_has_a_page(stage: str, tmp_path: Path) -> None:
             audit.answer({task: truth[task] for task in review})
     page = write_proved_page(audit, tmp_path / "page.html").read_text(encoding="utf-8")
     claim = {"no positive": "No “defect” was found", "everything reviewed": "recall of “defect” at least 0.90"}
-    assert claim.get(stage, "Nothing was reviewed yet.") in page
+    assert claim.get(stage, "Nothing has been reviewed yet.") in page
     assert ("<strong>Certified.</strong>" in page) == (stage == "everything reviewed")
 
 

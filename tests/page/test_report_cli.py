@@ -29,7 +29,7 @@ def test_one_file_comes_out(labels: Path, tmp_path: Path) -> None:
     done = rarevote("report", labels, "--out", out, "--rare", "yes", "--show", "text", "--method", "majority-vote")
     assert done.stdout == ""
     assert f"wrote {out}" in done.stderr
-    assert "of 3 items" in done.stderr
+    assert "3 items: 1 is flagged as “yes”" in done.stderr
     text = out.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert "one \\u003cb\\u003e" in text
@@ -117,7 +117,7 @@ def test_the_page_of_the_example(tmp_path: Path) -> None:
     path = tmp_path / "rails.html"
     rarevote("report", example_files().labels, "--truth", example_files().truth, "-o", path, "-q")
     text = path.read_text(encoding="utf-8")
-    assert "items are labelled “defect”" in text
+    assert re.search(r"<h1>3,000 items: \d+ are flagged as “defect”, of 120 by the truth\.</h1>", text)
     assert str(example_files().labels.parent) not in text
     assert path.stat().st_size < 1_000_000
 
@@ -128,7 +128,7 @@ def test_the_page_shows_the_decision(labels: Path, tmp_path: Path) -> None:
     done = rarevote("report", labels, "-o", out, "--rare", "yes", "--cost", "no:yes=1,yes:no=1000000", "--json")
     said = json.loads(done.stdout)
     # ... but for an item that nobody called so.
-    assert said["headline"].startswith("2 of 3 items are labelled “yes”")
+    assert said["headline"].startswith("3 items: 2 are flagged as “yes”")
     assert said["decision"]["rule"] == "least expected cost"
     cost, flag_all = said["decision"]["expected_cost"], said["decision"]["cost_of_flagging_all"]
     text = out.read_text(encoding="utf-8")
@@ -180,16 +180,18 @@ def test_the_truth_of_items_without_votes_is_missed_as_in_a_score(tmp_path: Path
     recall = sum(labels[task] == "yes" for task in truth if truth[task] == "yes") / 15
     assert recall <= 10 / 15
     assert scores["recall"]["yes"] == pytest.approx(recall)
-    assert f"by the truth, this finds {100 * recall:.0f}% of all that are" in said["headline"]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    flagged = list(labels.values()).count("yes")
+    assert said["headline"] == f"60 items: {flagged} are flagged as “yes”, of 15 by the truth; 5 items have no label."
     assert "By the truth of 60 items" in page
+    assert f" and {100 * recall:.0f}% of all “yes” are found" in page
     assert "Against 60 true labels" in page
     shown = {words: f"{scores[name]:.3f}" for words, name in (("balanced accuracy", "balanced_accuracy"),
              ("macro-F1", "macro_f1"), ("accuracy", "accuracy"))}  # fmt: skip
     for words, figure in shown.items():
         assert re.search(rf">{words}</t[dh]>\s*<td[^>]*>{re.escape(figure)}<", page), words
     assert '<th scope="col">no answer</th>' in page
-    assert "<dt>Without votes</dt><dd>5 items have no votes and no label</dd>" in page
+    assert "<dt>Without votes</dt><dd>5 items have no votes</dd>" in page
 
 
 def test_decisions_share_their_options_with_aggregate() -> None:
@@ -206,7 +208,7 @@ def test_decisions_share_their_options_with_aggregate() -> None:
             "--sheet-out",
         "--scheduler", "--checkpoint", "--checkpoint-every", "--strict", "--spreadsheet-safe", "--verbose", "-v",
     }  # fmt: skip
-    assert options["report"] - options["aggregate"] == {"--charts", "--audit"}
+    assert options["report"] - options["aggregate"] == {"--charts", "--audit", "--anonymous"}
 
 
 def test_a_mistaken_decision_is_refused_before_anything_is_read(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ from rarevote.cli.options.decisions import DecisionArguments, with_decisions
 from rarevote.cli.options.fit import FitOptions, with_fit_and_find
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, with_reading
-from rarevote.cli.options.verb import file_option, verb
+from rarevote.cli.options.verb import file_option, flag, verb
 from rarevote.cli.show import decision_words, is_quiet, say, tell_json
 from rarevote.errors import InputError
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     "rarevote report project-3.json --from label-studio --question quality --charts figures/",
     "rarevote report labels.csv --cost sound:defect=1,defect:sound=20 --out rails.html",
     "rarevote report labels.csv --audit audit.json --out rails.html",
+    "rarevote report labels.csv --anonymous --out to-pass-on.html",
 )
 @with_reading
 @with_fit_and_find
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--truth", metavar="FILE", help="Truth: labels to check the result against; never used in the fit.")
 @file_option("--charts", metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")
 @file_option("--audit", metavar="PLAN", help="Also show what an audit of these labels proved.")
+@flag("--anonymous", help="Call annotators A1, A2, ... on the page and in its tables.")
 @talk_options
 def report(
     reading: Reading,
@@ -47,9 +51,10 @@ def report(
     truth: str | None,
     charts: Path | None,
     audit: Path | None,
+    anonymous: bool,
     as_json: bool,
 ) -> None:
-    """One HTML page to look at and pass on: the answer, what a majority vote loses, who is good at what."""
+    """One HTML page to look at and pass on: what you have, how sure it is, what to do next."""
     from rarevote.audit.source import audit_of_labels
     from rarevote.io.read.crowd import title_of
     from rarevote.page.report import check_page_path
@@ -61,7 +66,9 @@ def report(
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
     crowd = reading.read(with_hints=True)
-    # Names of files without their folders, which are nobody else's business.
+    audit_again, again = map(_without_folders, (crowd.arguments, crowd.aggregate_arguments))
+    crowd = replace(crowd, arguments=audit_again, aggregate_arguments=again)
+    # Names of files without their folders, which the readers of a page need not know.
     source = title_of([Path(one).name for one in reading.labels])
     made: Report
     decided: Mapping[str, Result]
@@ -74,13 +81,15 @@ def report(
         if decisions.max_review is not None:
             each.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
         audits = {} if audited is None else {every.name_of(_label_of(audited)): audited}
-        decided, made = each, each.report(out, truth=labels, charts=charts, source=source, audits=audits)
+        decided = each
+        made = each.report(out, truth=labels, charts=charts, source=source, audits=audits, anonymous=anonymous)
     else:
         known = None if truth is None else crowd.truth(truth)
         fitted = fit_options.fit(crowd, estimator)
         result = fitted.decide(**options)
         decisions.review(result)
-        decided, made = {"": result}, result.report(out, truth=known, charts=charts, source=source, audit=audited)
+        decided = {"": result}
+        made = result.report(out, truth=known, charts=charts, source=source, audit=audited, anonymous=anonymous)
     if as_json:
         summary: dict[str, Any] = {"page": str(made.page), "bytes": made.n_bytes, "headline": made.headline}
         summary |= {"charts": [str(path) for path in made.charts], **fitted.feature_figures}
@@ -96,6 +105,11 @@ def report(
         if made.charts:
             say(f"wrote {len(made.charts)} files to {charts}")
         say(f"wrote {made.page} ({made.n_bytes / 1e6:.1f} MB)")
+
+
+def _without_folders(arguments: str) -> str:
+    """What a command says, with the names of files that were given by their full path."""
+    return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in shlex.split(arguments))
 
 
 def _label_of(audit: Audit) -> str:

@@ -12,6 +12,10 @@ from typing import Any
 NO_ANSWER = "no answer"
 
 
+#: seconds that a look at an item is expected to take before there is an answer to go by
+SECONDS_A_LOOK = 10
+
+
 class Described:
     """A record with a ``description``, which was called ``words`` in version 0.2."""
 
@@ -42,6 +46,19 @@ def counted(number: float, one: str, many: str | None = None) -> str:
     """
     text = count(number)
     return f"{text} {one if text == '1' else many or one + 's'}"
+
+
+def minutes(seconds: float) -> str:
+    """A time in words.
+
+    >>> minutes(20), minutes(100), minutes(9000)
+    ('under a minute', '2 minutes', '2.5 hours')
+    """
+    if seconds < 45:
+        return "under a minute"
+    if seconds < 100 * 60:
+        return counted(round(seconds / 60), "minute")
+    return f"{seconds / 3600:.1f} hours"
 
 
 def percent(share: float, *, fine: bool = False) -> str:

@@ -34,7 +34,7 @@ from rarevote.diagnose.leaning import Leaning, leaning_of, world_sentences
 from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
 from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
-from rarevote.diagnose.verdict import VERDICTS, Weight, weight_of, why_weight
+from rarevote.diagnose.verdict import VERDICTS, Weight, chance_agreement, weight_of, why_weight
 from rarevote.diagnose.workers import recognition
 from rarevote.errors import InputError, how
 from rarevote.methods.base import Estimator
@@ -49,9 +49,7 @@ QUESTIONS: Mapping[Question, str] = {
     "fit": "Does the model fit the votes?",
     "trust": "When not to trust the labels",
 }
-# Agreement of chance; so many items on which nobody ever disagrees; votes on an item together that say little (Spearman
-# and Brown's formula).
-_NO_AGREEMENT = 0.05
+# So many items on which no one disagrees; votes on an item together that say little (Spearman and Brown's formula).
 _MANY_AGREED = 50
 _LITTLE_RELIABILITY = 0.5
 # So many votes of one annotator, or from people who voted so seldom that nothing is known about them.
@@ -374,13 +372,8 @@ def _of_agreement(agreement: AnnotatorAgreement, per_item: float, n_several: int
         return
     interval = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else ""
     said = f"Krippendorff's alpha is {alpha:.2f}{interval}, where 0 is chance and 1 is perfect"
-    if alpha < _NO_AGREEMENT and not high > _NO_AGREEMENT:
-        yield Finding(
-            "crowd",
-            "stop",
-            f"Annotators agree hardly more than by chance: {said}.",
-            "annotators agree hardly more than by chance",
-        )
+    if stop := chance_agreement(agreement):
+        yield Finding("crowd", "stop", f"{capital(stop)}: {said}.", stop)
     elif together < _LITTLE_RELIABILITY:
         yield Finding(
             "crowd",

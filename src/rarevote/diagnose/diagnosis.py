@@ -21,6 +21,7 @@ from rarevote.crowd.steps import doing
 from rarevote.decide.decision import Decision
 from rarevote.decide.expectations import Expectations, Expected, believed, majority_recall
 from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.review import review_gains
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_of
 from rarevote.diagnose.classes import Classes, describe_classes
 from rarevote.diagnose.items import Items, Overruled, describe_items, describe_overruled
@@ -55,6 +56,8 @@ _MAX_SHARED = 20_000_000
 _MAX_TRADE_OFFS = 8
 # Of many classes, one that is expected less often than this is a chance of the sample and no class to speak of.
 _MIN_ITEMS = 10
+# A class with a larger share of the votes is not rare: unless it is named, all classes are alike.
+_MOST_OF_RARE = 0.2
 # Of more classes than these none stands out by itself.
 _MAX_FEW = 12
 # So many grades are shown in their order where not all classes have room.
@@ -74,12 +77,12 @@ class Diagnosis:
         items: about the items.
         classes: about the classes.
         overruled: where the result differs from a majority vote.
-        leading: the class that a headline speaks of: the rare one, or None where it is one of many.
-        expected: what to expect of the labels of the rare class and up to seven others.
-        majority_recall: the recall to expect of a majority vote, of the same classes.
+        leading: the class that the page is about: the rare one, or None where all classes are alike.
+        expected: what to expect of the labels of every class.
+        majority_recall: the recall to expect of a majority vote, of the rare class and up to seven others.
         expected_accuracy: share of all labels that are expected to be right.
         worlds: what to expect of the rare class in each world, and which one the evidence leans to, in sentences.
-        piles: the items by how sure it is that they are of the rare class.
+        piles: all items by whether they are worth a look, those with votes first.
         trade_offs: expected, of the same classes, those with the fewest items first.
         true_trade_offs: the same counted on the truth; empty without it.
         truth: the result against the truth, or None.
@@ -190,7 +193,7 @@ def diagnose(
     # The rarest first, but those of which there are too few to say anything last.
     telling = sorted(others, key=lambda k: bool(mass[k] < _MIN_ITEMS))
     drawn = [rare.code, *telling[: _MAX_TRADE_OFFS - 1]]
-    expected = {k: decision.expected[k] for k in drawn}
+    expected = dict(enumerate(decision.expected))
     mass_of = {k: believed(voted, k) for k in drawn}
     if len(drawn) == crowd.n_classes == 2:
         mass_of[common] = 1.0 - mass_of[rare.code]  # what is not of the one class is of the other
@@ -223,13 +226,13 @@ def diagnose(
         workers=workers,
         items=items,
         classes=describe_classes(items, workers, crowd.classes, decision.expected, decision.codes),
-        overruled=describe_overruled(items, mass_of),
+        overruled=describe_overruled(items),
         leading=rare.code if _leads(crowd, decided, rare) else None,
         expected=expected,
         majority_recall=of_majority,
         expected_accuracy=decision.accuracy,
         worlds=world_sentences(decision, leaning_of(alike)),
-        piles=make_piles(mass_of[rare.code]),
+        piles=_piles(probabilities, decision),
         trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k], of_majority[k]) for k in drawn),
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
         truth=check,
@@ -251,12 +254,22 @@ def diagnose(
     return found
 
 
+def _piles(probabilities: Probabilities, decision: Decision) -> Piles:
+    """What is worth a look, as a review of the same decision would list it."""
+    costs = decision.costs
+    worth = review_gains(probabilities.p, decision.codes, costs)
+    cheapest = float(costs[costs > 0].min(initial=np.inf))
+    return make_piles(worth, decision.flagged, decision.confidence, cheapest=cheapest if np.isfinite(cheapest) else 1.0)
+
+
 def _leads(crowd: Annotations, labels: IntArray, rare: RareClass) -> bool:
-    """Whether a headline may speak of the rare class: one that is named, one of two, or a clear one of few."""
-    if rare.named or crowd.n_classes <= 2:
+    """Whether the page is about the rare class: one that a person named, or a clear one of few that is rare."""
+    if rare.named:
         return True
-    n_labelled = int((labels == rare.code).sum())
-    return bool(min(crowd.class_votes[rare.code], n_labelled) >= _MIN_ITEMS and crowd.n_classes <= _MAX_FEW)
+    n_votes, n_labelled = int(crowd.class_votes[rare.code]), int((labels == rare.code).sum())
+    if not rare.is_rare or n_votes > _MOST_OF_RARE * crowd.n_annotations:
+        return False
+    return crowd.n_classes == 2 or bool(min(n_votes, n_labelled) >= _MIN_ITEMS and crowd.n_classes <= _MAX_FEW)
 
 
 def _true_trade_offs(

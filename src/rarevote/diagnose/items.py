@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,23 +50,6 @@ class Items:
     def overruled(self) -> NDArray[np.bool_]:
         """Where the label is not that of the majority vote; no answer overrules nothing."""
         return np.asarray((self.label != self.majority) & (self.label != ABSTAINED))
-
-    def most_telling(self, limit: int) -> IntArray:
-        """Numbers of the items to look at first, the least certain ones leading.
-
-        Items are ranked by uncertainty, by dispute and by difficulty; one that stands high in any of the three is
-        taken before one that stands high in none.
-        """
-        measures = [self.entropy, self.disputed]
-        if self.typical_accuracy is not None:
-            measures.append(-self.typical_accuracy)
-        place = np.full(len(self.label), len(self.label))
-        for measure in measures:
-            rank = np.empty(len(self.label), dtype=np.int64)
-            rank[np.argsort(-measure, kind="stable")] = np.arange(len(self.label))
-            place = np.minimum(place, rank)
-        chosen = np.argsort(place, kind="stable")[:limit]
-        return np.asarray(chosen[np.lexsort((chosen, -self.disputed[chosen], -self.entropy[chosen]))])
 
 
 def describe_items(
@@ -135,23 +117,16 @@ class Overruled:
         majority: class that the majority vote gives, (n_moves).
         label: class that they got instead, (n_moves).
         count: how many moved so, (n_moves).
-        expected: how many of these truly have the new label, as far as probabilities are to be believed; nan for a
-            class of which that was not asked, (n_moves).
     """
 
     items: IntArray
     majority: IntArray
     label: IntArray
     count: IntArray
-    expected: FloatArray
 
 
-def describe_overruled(items: Items, believed: Mapping[int, FloatArray]) -> Overruled:
-    """Count the items on which the result and the majority vote differ.
-
-    Args:
-        believed: probability of some classes, (n) each.
-    """
+def describe_overruled(items: Items) -> Overruled:
+    """Count the items on which the result and the majority vote differ."""
     numbers = np.flatnonzero(items.overruled)
     # Pairs rather than a square table: there may be thousands of classes.
     pairs, group = np.unique(
@@ -160,13 +135,9 @@ def describe_overruled(items: Items, believed: Mapping[int, FloatArray]) -> Over
     group = group.reshape(-1)
     count = np.bincount(group, minlength=len(pairs))
     largest_first = np.argsort(-count, kind="stable")
-    unknown = np.full(len(items.label), np.nan)
-    right = np.array([believed.get(int(items.label[i]), unknown)[i] for i in numbers])
-    expected = np.bincount(group, weights=right, minlength=len(pairs)).astype(np.float64)
     return Overruled(
         items=numbers,
         majority=pairs[largest_first, 0],
         label=pairs[largest_first, 1],
         count=count[largest_first],
-        expected=expected[largest_first],
     )

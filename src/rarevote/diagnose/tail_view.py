@@ -21,7 +21,6 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED
 from rarevote.diagnose.classes import describe_classes
 from rarevote.diagnose.items import describe_overruled, relative_entropy
-from rarevote.diagnose.piles import make_piles
 from rarevote.diagnose.trade_off import expected_trade_off, trade_off
 from rarevote.diagnose.truth import check_truth
 from rarevote.diagnose.workers import describe_workers
@@ -91,11 +90,10 @@ def tail_view(
         workers=workers,
         items=items,
         classes=describe_classes(items, workers, names, (expected, rest), codes),
-        overruled=describe_overruled(items, {_TAIL: mass, _REST: 1.0 - mass}),
+        overruled=describe_overruled(items),
         leading=_TAIL,
         expected={_TAIL: expected},
         majority_recall={_TAIL: of_majority},
-        piles=make_piles(mass),
         trade_offs=(expected_trade_off(items, _TAIL, mass, expected, of_majority),),
         true_trade_offs=true_trade_offs,
         truth=check,

@@ -11,6 +11,7 @@ from typing import Literal
 
 from rarevote.crowd.words import percent
 from rarevote.decide.expectations import Expected
+from rarevote.diagnose.agreement import AnnotatorAgreement
 
 Weight = Literal["note", "care", "stop"]
 
@@ -19,6 +20,16 @@ VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care"
 
 # Labels of which so many are expected to be right can be used; of which fewer than so many are, should not.
 _ACCURATE, _INACCURATE = 0.9, 0.65
+# Krippendorff's alpha up to which agreement is that of chance.
+_NO_AGREEMENT = 0.05
+
+
+def chance_agreement(agreement: AnnotatorAgreement) -> str:
+    """That annotators agree hardly more than by chance, so that they cannot answer; empty where they agree more."""
+    high = agreement.intervals["alpha"][1]
+    # Of one class, alpha is NaN: there is nothing to disagree about.
+    is_chance = agreement.alpha < _NO_AGREEMENT and not high > _NO_AGREEMENT
+    return "annotators agree hardly more than by chance" if is_chance else ""
 
 
 def weight_of(accuracy: Expected, *, is_unproved_jury: bool = False) -> Weight:

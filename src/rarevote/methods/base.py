@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -338,6 +339,12 @@ class Estimator(HasParameters):
     def annotations_(self) -> Annotations:
         """The encoded crowd that was fitted."""
         return self._record.annotations
+
+    def on(self, annotations: Annotations) -> Self:
+        """The same fit of the same votes under other names."""
+        made = copy(self)
+        made._fitted = replace(self._record, annotations=annotations)
+        return made
 
     @property
     def classes_(self) -> NDArray[Any]:

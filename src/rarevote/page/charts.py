@@ -1,8 +1,8 @@
 """The charts of the page, as data: each function turns records into a chart that is rendered elsewhere.
 
-All are drawn about 400 pixels wide, so that their words can still be read where a phone shrinks them, and all tell
-their series apart by shape as well as by colour, so that a print in grey can be read. In the page the legend is HTML,
-which wraps; an exported chart carries its own.
+All are drawn about 400 pixels wide, so that a phone can shrink them and their text stays legible. Series differ by
+shape as well as by colour, so that a print in grey can be read. In the page the legend is HTML, which wraps; an
+exported chart has its own.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def class_counts(found: Diagnosis) -> Chart:
             x=_count_axis("end", counts), text="words:N", color=alt.value(light("ink"))
         ),
     )
-    notes = ["Expected: how many items truly have the class; its line is the 90% interval."]
+    notes = ["Expected: how many items have the class in truth, with the 90% interval as a line."]
     if len(shown) < len(classes.names):
-        notes.append(f"Of {len(classes.names):,} classes, {_MAX_CLASSES} are shown.")
+        notes.append(f"{_MAX_CLASSES} of {len(classes.names):,} classes are shown.")
     return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers, alt.Step(17)))
 
 
@@ -131,7 +131,7 @@ def grade_counts(found: Diagnosis) -> Chart:
         ),
     )
     outside = len(order) - len(found.grades.codes(classes.names)) if found.grades is not None else 0
-    notes = ["Grades from the lowest to the highest; bars are the labels."]
+    notes = ["From the lowest grade to the highest; bars are the labels."]
     if outside:
         notes.append(f"Last: {counted(outside, 'class', 'classes')} outside the scale.")
     return Chart("class-counts", "How the grades are distributed", " ".join(notes), keys, dressed(layers, 220))
@@ -146,14 +146,14 @@ def _count_axis(field: str, counts: list[float]) -> alt.X:
     ticks = [0, *(10**power for power in range(ceil(log10(max(largest, 10))) + 1))]
     return alt.X(
         f"{field}:Q",
-        title="items (each step is ten times as many)",
+        title="items (logarithmic scale)",
         scale=alt.Scale(type="symlog", constant=1, domain=[0, max(largest * 3.5, 10)], nice=False),
         axis=alt.Axis(values=ticks, labelExpr="datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value"),
     )
 
 
 def rescued(found: Diagnosis) -> Chart | None:
-    """Items with the rare label by the share of votes that said so; those left of the middle a majority vote loses."""
+    """Items with the rare label by the share of votes for it; a majority vote loses those left of the middle."""
     found = found.head
     items = found.items
     mine = np.flatnonzero(items.label == found.rare)
@@ -163,7 +163,7 @@ def rescued(found: Diagnosis) -> Chart | None:
     lost = items.majority[mine] != found.rare
     name = found.rare_name
     keys = (
-        Key(f"majority vote loses them ({lost.sum():,})", "rare", "square"),
+        Key(f"majority vote differs ({lost.sum():,})", "rare", "square"),
         Key(f"majority vote agrees ({(~lost).sum():,})", "vote", "square"),
     )
     # A share of exactly 3/10 belongs to the step that begins there, whatever the rounding.
@@ -175,7 +175,7 @@ def rescued(found: Diagnosis) -> Chart | None:
         for start, number in enumerate(np.bincount(step[of_kind], minlength=10).tolist())
         if number
     ]  # fmt: skip
-    across = f"share of an item's votes that said {short(name)}"
+    across = f"share of an item's votes for {short(name)}"
     chart = described_by_words(
         rows,
         x=share_axis(alt.X, "from", across, bin=alt.BinParams(binned=True)),
@@ -185,8 +185,8 @@ def rescued(found: Diagnosis) -> Chart | None:
     )
     return Chart(
         "rescued",
-        f"Items labelled {name}, by their votes",
-        f"Each bar counts items labelled {name}, by the share of their votes that said so.",
+        f"Items flagged as {name}, by their votes",
+        f"Items flagged as {name} by the share of their votes for it.",
         keys,
         dressed(chart.mark_bar(binSpacing=2), 190),
     )
@@ -238,14 +238,14 @@ def ability_map(found: Diagnosis) -> Chart:
             faint.encode(y="y_low:Q", y2="y_high:Q", color=colour),
         ]
     layers.append(base.mark_point(filled=True, size=60, opacity=1).encode(color=colour, shape=shapes("profile", keys)))
-    notes = ["Each mark is an annotator, placed by the share of each class that they recognise."]
+    notes = ["Each mark is an annotator. The position is the share of each class that this person recognises."]
     dashed = f"Dashed: {chance_words(n_classes)}."
     notes.append(f"{dashed} Thin lines: 95% intervals." if with_intervals else dashed)
     if len(values) < len(workers.names):
-        notes.append(f"The {len(values):,} busiest of {len(workers.names):,} annotators are drawn.")
+        notes.append(f"The {len(values):,} annotators with the most votes, of {len(workers.names):,}.")
     return Chart(
         "ability-map",
-        "Ability map of the annotators",
+        "How well annotators recognise each class",
         " ".join(notes),
         keys,
         dressed(alt.layer(*layers), 330),
@@ -253,7 +253,7 @@ def ability_map(found: Diagnosis) -> Chart:
 
 
 def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None) -> Chart | None:
-    """Recall against precision of one class: by the truth where there is any, and as expected if that can be told."""
+    """Recall against precision of one class: by the truth where there is any, and as expected if the votes show it."""
     name = str(found.classes.names[expected.class_code])
     curves = [(Key("expected", "common", "line" if true is None else "dashes"), expected)]
     if not found.expected[expected.class_code].recall.is_told:
@@ -291,20 +291,20 @@ def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None)
     return Chart(
         f"trade-off-{expected.class_code + 1}",
         f"Finding {name}",
-        f"From left to right more items are labelled {name}, the most probable ones first.",
+        f"From left to right, more items are labelled {name}, the most probable first.",
         (*line_keys, *point_keys),
         dressed(layers, 220),
     )
 
 
 def calibration_chart(found: Diagnosis, by_probability: Calibration, by_posterior: Calibration) -> Chart:
-    """Probability against what was observed; on the diagonal the probabilities can be taken at their word."""
+    """Probability against the observed share; on the diagonal they are equal."""
     keys = (Key("probability on this page", "rare", "circle"), Key("posterior of the method", "vote", "square"))
     rows = [
         {"predicted": float(groups.predicted[g]), "observed": float(groups.observed[g]), "low": float(groups.low[g]),
          "high": float(groups.high[g]), "kind": key.description,
-         "words": f"{key.description} about {percent(groups.predicted[g])}: so are {percent(groups.observed[g])} of "
-         f"{groups.count[g]:,} items"}
+         "words": f"{key.description} about {percent(groups.predicted[g])}: {percent(groups.observed[g])} of "
+         f"{groups.count[g]:,} items have the class"}
         for key, groups in zip(keys, (by_probability, by_posterior), strict=True)
         for g in range(len(groups.count))
     ]  # fmt: skip
@@ -323,9 +323,9 @@ def calibration_chart(found: Diagnosis, by_probability: Calibration, by_posterio
     )
     return Chart(
         "calibration",
-        "Can the probabilities be taken at their word?",
-        "Items in groups of like probability; on the dashed line as many have the class as was said. Lines: 95% "
-        "intervals.",
+        "Are the probabilities right?",
+        "Items in groups of similar probability. On the dashed line, the share of the class equals the probability. "
+        "Lines: 95% intervals.",
         keys,
         dressed(layers, 240),
     )
@@ -350,8 +350,8 @@ def convergence(found: Diagnosis) -> Chart | None:
         layers.append(base.mark_point(filled=True, size=30, color=light("common"), opacity=1))
     return Chart(
         "convergence",
-        "How the fit got on",
-        "The objective after each iteration, higher is better; a curve that has gone flat has settled.",
+        "Convergence",
+        "The objective after each iteration; it is maximised, and a flat end means that the fit has converged.",
         (),
         dressed(alt.layer(*layers), 170),
     )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rarevote.crowd.names import find_name
-from rarevote.crowd.words import count, counted, listed
+from rarevote.crowd.words import capital, count, counted, listed, quoted
 from rarevote.decide.expectations import UNKNOWN
 from rarevote.diagnose.diagnosis import Diagnosis
-from rarevote.page import sentences
+from rarevote.diagnose.verdict import VERDICTS
+from rarevote.errors import how
+from rarevote.page.lines import MAX_LOOKS, Lines, look_action, three_lines
 from rarevote.page.report import (
     PageParts,
     Report,
@@ -24,6 +27,7 @@ from rarevote.page.report import (
     plain_page,
     write_with_charts,
 )
+from rarevote.page.sentences import Action, in_words
 from rarevote.page.tables import MAX_ITEMS, SmallTable
 
 # Two people who share fewer items disagree by chance.
@@ -60,19 +64,18 @@ def write_report_of_each(
     """
     page_path = check_page_path(Path(path))
     limit = max(_MIN_ITEMS, MAX_ITEMS // len(parts))
-    overview = Section(
-        "each", f"All {noun}s", {"table": overview_table(parts, positive, noun), "n_items": count(n_items)}
-    )
-    sections = [overview]
+    table = overview_table(parts, positive, noun)
+    sections = [Section("each", f"All {noun}s", {"table": table, "n_items": count(n_items), "noun": noun})]
     for number, (name, one) in enumerate(parts.items(), 1):
         sections.append(_section(f"{noun}-{number}-", name, one, source, limit, is_open=len(parts) <= _MAX_OPEN))
-    headline = _headline(parts, positive, n_items, noun)
+    lines = lines_of_each(parts, positive, n_items, noun)
     about = replace(next(iter(parts.values())).about(source), cautions=(), features="", n_gold=0)
-    return write_with_charts(page_path, plain_page(about, headline, sections), headline, sections, charts)
+    page = plain_page(about, lines.headline, sections, lines)
+    return write_with_charts(page_path, page, lines.headline, sections, charts)
 
 
 def overview_table(parts: Mapping[str, PageParts], positive: Mapping[str, Any], noun: str) -> SmallTable:
-    """One row for each result: votes, how many say it, items flagged and expected, who agrees least."""
+    """One row for each result: votes, votes for it, items flagged, expected and worth a look, lowest agreement."""
     rows = []
     for name, one in parts.items():
         found, k = one.found, code_of(one.found, positive[name])
@@ -86,11 +89,12 @@ def overview_table(parts: Mapping[str, PageParts], positive: Mapping[str, Any], 
                 count(classes.n_votes[k]),
                 count(classes.n_labelled[k]),
                 f"{count(classes.n_expected[k])} ({ends})" if expected.is_told else UNKNOWN,
+                count(found.piles.n_look),
                 worst_pair(found),
             ]
         )
-    header = [noun, "items", "votes", "votes for it", "flagged", "expected (90% interval)", "agree least"]
-    return SmallTable(f"All {noun}s", header, rows)
+    header = [noun, "items", "votes", "votes for it", "flagged", "expected (90% interval)", "worth a look"]
+    return SmallTable(f"All {noun}s", [*header, "lowest agreement"], rows)
 
 
 def code_of(found: Diagnosis, name: Any) -> int:
@@ -105,18 +109,54 @@ def worst_pair(found: Diagnosis) -> str:
     common, kappa = (np.asarray(pairs[name]) for name in ("common", "cohen_kappa"))
     known = np.flatnonzero(np.isfinite(kappa) & (common >= MIN_COMMON))
     if not known.size:
-        return f"nobody shares {MIN_COMMON} items"
+        return f"no two share {MIN_COMMON} items"
     row = int(known[np.lexsort((-common[known], kappa[known]))[0]])
     names = f"{pairs['worker'][row]} and {pairs['other'][row]}"
     return f"{names} (kappa {kappa[row]:.2f} on {counted(common[row], 'item')})"
 
 
-def _headline(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n_items: int, noun: str) -> str:
+def lines_of_each(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n_items: int, noun: str) -> Lines:
+    """The three lines of several results: all flagged items, the least sure result, the items most worth a look."""
     flagged = [
-        f"{count(one.found.classes.n_labelled[code_of(one.found, positive[name])])} {name}"
+        f"{count(one.found.classes.n_labelled[code_of(one.found, positive[name])])} {quoted(name)}"
         for name, one in parts.items()
     ]
-    return f"{counted(n_items, 'item')}, {counted(len(parts), noun)}: {listed(flagged, 6)}."
+    have = f"{counted(n_items, 'item')}, {counted(len(parts), noun)}: {listed(flagged, 6)}."
+    told = {name: three_lines(one.found, one.basis) for name, one in parts.items()}
+    silent = [name for name, one in told.items() if one.leads_with_sure]
+    if len(silent) == len(parts):
+        first = told[silent[0]]
+        return replace(first, have=have, worlds=[], next=_look_at_each(parts, noun))
+    accuracy = {name: one.found.expected_accuracy for name, one in parts.items() if name not in silent}
+    known = {name: one for name, one in accuracy.items() if isfinite(one.value)}
+    weights = {name: told[name].weight for name in accuracy}
+    weight = max(weights.values(), key=list(VERDICTS).index)
+    sure = f"{capital(VERDICTS[weight])}: how many labels are right is unknown."
+    if known:
+        least, most = min(known, key=lambda name: known[name].value), max(known, key=lambda name: known[name].value)
+        right = f"{in_words(known[least])} of the labels are expected to be right for {quoted(least)}"
+        if len(known) > 1:
+            right += f", the least sure {noun}, and {in_words(known[most])} for {quoted(most)}, the surest"
+        sure = f"{capital(VERDICTS[weight])}: {right}."
+    if silent:
+        sure = (
+            f"{sure[:-1]}; the votes cannot show which labels are right for {listed([quoted(one) for one in silent])}."
+        )
+    return Lines(have, sure, _look_at_each(parts, noun), [], weight, leads_with_sure=False)
+
+
+def _look_at_each(parts: Mapping[str, PageParts], noun: str) -> Action:
+    """Look at the items most worth it of every result; an item that is on two lists is looked at for both."""
+    basis = next(iter(parts.values())).basis
+    looks = {name: one.found.piles.n_look for name, one in parts.items()}
+    each = min(max(looks.values()), max(MAX_LOOKS // len(parts), 1))
+    if not each:
+        out = how('results.write("result.csv")', f"rarevote aggregate {basis.aggregate} --out result.csv")
+        return Action(f"Use the labels: no item is worth a look for any {noun}.", (out,))
+    # A review lists so many items of every result, fewer only where a look is worth nothing at all.
+    n = sum(min(each, int((one.found.piles.worth > 0).sum())) for one in parts.values())
+    start = f"Look at the {counted(each, 'item')} most worth it for each {noun}, {counted(n, 'look')} in all"
+    return look_action(basis, each, start, n_looks=n, result="results")
 
 
 def _section(at: str, name: str, one: PageParts, source: str, limit: int, *, is_open: bool) -> Section:
@@ -124,9 +164,7 @@ def _section(at: str, name: str, one: PageParts, source: str, limit: int, *, is_
     about, found = one.about(source), one.found
     values = {
         "name": name,
-        "headline": sentences.headline(found),
-        "lead": " ".join(filter(None, (sentences.lead(found), f"{about.features}." if about.features else ""))),
-        "tiles": sentences.tiles(found),
+        "lines": three_lines(found, about.basis),
         "cautions": all_cautions(found, about),
         "is_open": is_open,
     }

@@ -27,8 +27,9 @@ from rarevote.audit.words import (
 )
 from rarevote.charts.svg import Chart, Key, colours, described_by_words, dressed, light, scaled
 from rarevote.crowd.words import capital, count, counted, percent, quoted
+from rarevote.page.lines import pace
 from rarevote.page.report import Section, check_page_path, plain_page, write_page
-from rarevote.page.sentences import About
+from rarevote.page.sentences import About, Action
 from rarevote.page.tables import SmallTable
 
 _SO_FAR, _AHEAD, _HERE = (
@@ -56,17 +57,38 @@ def write_proved_page(audit: Audit, path: str | Path, *, source: str = "your dat
     return write_page(made, plain_page(about, _headline(audit), [proved_section(audit)]))
 
 
-def proved_section(audit: Audit) -> Section:
-    """The section of an audit, at any stage."""
+def proved_section(audit: Audit, *, anonymous: bool = False) -> Section:
+    """The section of an audit, at any stage; the experts' names are left out where it is to be anonymous."""
     values = {
         "claim": _claim(audit),
         "proved": audit.is_certified,
         "notes": [relative_to(audit), *filter(None, [contradiction_words(audit)])],
         "claims": _claims(audit),
-        "facts": _facts(audit),
+        "facts": _facts(audit, anonymous=anonymous),
         "unseen": UNSEEN,
     }
     return Section("proved", "What was proved", values, [_curve(audit)])
+
+
+def audit_action(audit: Audit) -> Action:
+    """What an audit asks for next."""
+    name = quoted(audit.plan.name)
+    if audit.pending and not audit.is_certified:
+        n = len(audit.pending)
+        return Action(
+            f"Answer the {counted(n, 'open item')} of the audit of {name} ({pace(n)}).",
+            ("rarevote audit review PLAN",),
+        )
+    if audit.is_certified:
+        n = len(audit.final_list())
+        return Action(
+            f"Use the certified list: {counted(n, 'item')}.",
+            ("rarevote audit finish PLAN --out result.csv --certificate certificate.json",),
+        )
+    return Action(
+        f"Continue the audit of {name}: nothing is certified yet.",
+        ("rarevote audit continue PLAN --review-out next.csv",),
+    )
 
 
 def _headline(audit: Audit) -> str:
@@ -81,7 +103,7 @@ def _headline(audit: Audit) -> str:
 
 def _claim(audit: Audit) -> str:
     if not audit.n_reviewed and not audit.plan.gold:
-        return "Nothing was reviewed yet."
+        return "Nothing has been reviewed yet."
     bound = audit.most_positives
     if bound is None:
         return capital(certified_words(audit))
@@ -99,13 +121,13 @@ def _claims(audit: Audit) -> SmallTable:
     proof = f"at least {float(plan.target):.2f}" if audit.is_certified else "nothing"
     rows = [
         ["items on the list", *(count(one.n_flagged) for one in both)],
-        ["of these nobody has looked at", *map(count, looked_at)],
+        ["of these not reviewed", *map(count, looked_at)],
         [f"recall, proved with {percent(float(plan.confidence))}", proof, "nothing"],
         ["recall, estimated", *(_share(one.recall) for one in both)],
         *_without_gold(audit, both),
         ["precision, estimated", *(_share(one.precision) for one in both)],
         [f"share of {quoted(plan.name)} among all items", *(_share(one.prevalence) for one in both)],
-        ["rests on", "the draws", "an assumption"],
+        ["based on", "the random draws", "an assumption"],
     ]
     return SmallTable("Two claims, with 95% intervals of the estimates", ["", "certified", "supported"], rows)
 
@@ -122,9 +144,9 @@ def _share(interval: Interval) -> str:
     return f"{percent(interval.middle)} ({percent(interval.low).rstrip('%')}–{percent(interval.high)})"
 
 
-def _facts(audit: Audit) -> list[tuple[str, str]]:
+def _facts(audit: Audit, *, anonymous: bool = False) -> list[tuple[str, str]]:
     plan = audit.plan
-    worst = int(audit.wealth.worst.sum())
+    worst, experts = int(audit.wealth.worst.sum()), _experts(audit)
     facts = [
         ("Asked", f"recall of {quoted(plan.name)} at least {float(plan.target):g}"),
         ("Population", population_words(plan)),
@@ -133,8 +155,8 @@ def _facts(audit: Audit) -> list[tuple[str, str]]:
         ("Reviewed", f"{counted(audit.n_reviewed, 'item')} in {counted(len(plan.rounds), 'round')}"),
         ("Found among them", counted(audit.n_positives, "item")),
         ("Counted as the worst case", counted(worst, "item") if worst else ""),
-        ("Experts", ", ".join(_experts(audit))),
-        ("State", audit.stopped or ("answers are open" if audit.pending else "more reviews would pay")),
+        ("Experts", count(len(experts)) if anonymous and experts else ", ".join(experts)),
+        ("State", audit.stopped or ("waiting for answers" if audit.pending else "more reviews would help")),
         ("Started", plan.started),
         ("Seed", f"{plan.seed:016x}"),
         ("SHA-256 of the labels", plan.labels_sha256 or ""),
@@ -149,13 +171,13 @@ def _experts(audit: Audit) -> list[str]:
 
 
 def _curve(audit: Audit) -> Chart:
-    """Flagged items that nobody has looked at against reviews: so far, and as forecast."""
+    """Flagged items that are not reviewed against reviews: so far, and as forecast."""
     steps, ahead = audit.bought, audit.to_be_bought
     keys = (_SO_FAR, _AHEAD, _HERE) if len(ahead) > 1 else (_SO_FAR, _HERE)
     series = [(_SO_FAR, [*steps, ahead[0]]), (_AHEAD, ahead)]
     rows = [_point(key, step) for key, points in series if len(points) > 1 for step in points]
     x = alt.X("reviews:Q", title="reviews", axis=alt.Axis(tickMinStep=1, format=",d"))
-    y = alt.Y("flagged:Q", title="flagged items not looked at", axis=alt.Axis(format=",d"))
+    y = alt.Y("flagged:Q", title="flagged items not reviewed", axis=alt.Axis(format=",d"))
     dashes = scaled("series", keys, [[5, 3] if key is _AHEAD else [1, 0] for key in keys], alt.StrokeDash)
     lines = described_by_words(
         rows, x=x, y=y, color=colours("series", keys), strokeDash=dashes, order=alt.Order("reviews:Q")
@@ -168,13 +190,13 @@ def _curve(audit: Audit) -> Chart:
             filled=True, size=95, opacity=1, color=light("rare")
         ),
     )
-    words = "What the reviews bought: how many flagged items of the certified set nobody has looked at."
+    words = "How many flagged items of the certified set are not reviewed, after each review."
     if len(ahead) > 1:
-        words += " Dashed: what more reviews are expected to buy, which can be off by a factor of two."
-    return Chart("proved", "What more reviews would buy", words, keys, dressed(layers, 240))
+        words += " Dashed: the forecast, which can be wrong by a factor of two."
+    return Chart("proved", "What more reviews would give", words, keys, dressed(layers, 240))
 
 
 def _point(key: Key, step: Step) -> dict[str, Any]:
     reviews, flagged = counted(step.reviews, "review"), counted(step.flagged, "flagged item")
-    words = f"{key.description}: {reviews}, {flagged} not looked at"
+    words = f"{key.description}: {reviews}, {flagged} not reviewed"
     return {"reviews": step.reviews, "flagged": step.flagged, "series": key.description, "words": words}

@@ -35,17 +35,16 @@ from markupsafe import Markup
 
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
 from rarevote.crowd.steps import doing, steps
-from rarevote.crowd.words import capital, percent
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.jury import jury_sentences
-from rarevote.diagnose.piles import MISSED, SURE
 from rarevote.errors import InputError
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.write.atomic import replacing
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
 from rarevote.page import charts, sentences, tables
-from rarevote.page.sentences import About
+from rarevote.page.lines import Lines, pile_sentences, three_lines
+from rarevote.page.sentences import About, Basis
 from rarevote.page.tables import MAX_ITEMS, ListTable, Matrix, Shown, class_list, item_list, worker_list
 
 
@@ -61,7 +60,7 @@ class Section:
         lists: what the script sorts, filters and pages.
         at: what the names of its elements begin with, where a page has the section more than once.
         classes: names of the classes that its lists number.
-        rare: number of the class that matters.
+        rare: number of the class that the page is about; -1 for none.
         inner: sections within it.
     """
 
@@ -105,24 +104,26 @@ def page_sections(
         max_items: the most items to list.
     """
     sections = [
-        *_piles(found),
+        *_piles(found, about),
         Section(
-            "lost",
-            "Majority vote",
-            {"losses": sentences.losses(found), "moves": tables.moves_table(found)},
-            _drawn(charts.rescued(found)),
+            "look", "Items", {"has_pile": found.piles.n_look > 0}, lists=[item_list(found, shown or {}, max_items)]
         ),
+        *_lost(found),
         _annotators(found),
         Section("agreement", "Agreement", tables.agreement_values(found)),
-        _trade_off(found),
-        Section("look", "Items to look at", lists=[item_list(found, shown or {}, max_items)]),
+        _trade_off(found, about),
         _classes(found),
         *_truth(found),
         *extra,
-        Section("fit", "The fit", {"facts": sentences.facts(found, about)}, _drawn(charts.convergence(found))),
+        Section("fit", "Method", {"facts": sentences.facts(found, about)}, _drawn(charts.convergence(found))),
     ]
     names = [str(name) for name in found.classes.names.tolist()]
-    return [replace(one, at=at, classes=names, rare=found.rare) for one in sections]
+    marked = _NO_CLASS if found.leading is None else found.rare
+    return [replace(one, at=at, classes=names, rare=marked) for one in sections]
+
+
+# The number of no class: nothing is shown in the colour of the rare class.
+_NO_CLASS = -1
 
 
 def _drawn(*made: Chart | None) -> list[Chart]:
@@ -130,18 +131,29 @@ def _drawn(*made: Chart | None) -> list[Chart]:
     return [chart for chart in made if chart is not None]
 
 
-def _piles(found: Diagnosis) -> list[Section]:
-    """What to take as it is and what to look at, of the class that leads."""
-    found = found.head
-    if found.leading is None or len(found.classes.names) < 2:
+def _piles(found: Diagnosis, about: About) -> list[Section]:
+    """What to take as labelled and what to look at; where nothing can be decided, that alone."""
+    if len(found.classes.names) < 2:
         return []
+    undecided = bool(about.basis.cannot_answer) or not found.piles.n_sure
     values = {
-        "name": found.rare_name,
-        "piles": sentences.piles(found),
-        "sure": percent(SURE),
-        "missed": percent(MISSED),
+        "piles": [] if undecided else sentences.piles(found),
+        "notes": pile_sentences(found, about.basis),
     }
-    return [Section("piles", "Three piles", values)]
+    return [Section("piles", "What to look at", values)]
+
+
+def _look(found: Diagnosis, shown: Shown, max_items: int) -> Section:
+    return Section("look", "Items", {"has_pile": found.piles.n_look > 0}, lists=[item_list(found, shown, max_items)])
+
+
+def _lost(found: Diagnosis) -> list[Section]:
+    """The result beside a majority vote; nothing where it is one."""
+    if found.method == "majority-vote" and not found.overruled.items.size:
+        return []
+    values = {"losses": sentences.losses(found), "moves": tables.moves_table(found)}
+    leads = found.head.leading is not None
+    return [Section("lost", "Majority vote", values, _drawn(charts.rescued(found) if leads else None))]
 
 
 def _annotators(found: Diagnosis) -> Section:
@@ -150,14 +162,15 @@ def _annotators(found: Diagnosis) -> Section:
         "jury": jury_sentences(found.head.classes.jury, found.head.classes.names),
         "leans": sentences.leans(found),
     }
-    return Section("annotators", "Annotators", values, [charts.ability_map(found)], [worker_list(found)])
+    drawn = _drawn(charts.ability_map(found) if tables.is_about_two(found.head) else None)
+    return Section("annotators", "Annotators", values, drawn, [worker_list(found)])
 
 
-def _trade_off(found: Diagnosis) -> Section:
+def _trade_off(found: Diagnosis, about: About) -> Section:
     head = found.head
     true = {curve.class_code: curve for curve in head.true_trade_offs}
     curves = [charts.trade_off_chart(head, curve, true.get(curve.class_code)) for curve in head.trade_offs]
-    values = {"rates": tables.trade_off_table(found), "steps": tables.steps_table(found)}
+    values = {"rates": tables.trade_off_table(found), "steps": tables.steps_table(found, about.basis.targets)}
     return Section("trade-off", "Finding more", values, _drawn(*curves))
 
 
@@ -204,38 +217,38 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
 
 def _top(found: Diagnosis, about: About) -> dict[str, Any]:
     """What the top of a page says, by the names of its template."""
+    lines = three_lines(found, about.basis)
     return {
-        "headline": sentences.headline(found),
-        "lead": " ".join(filter(None, (sentences.lead(found), f"{about.features}." if about.features else ""))),
-        "worlds": [f"{capital(words)}." for words in found.worlds],
-        "tiles": sentences.tiles(found),
+        "headline": lines.headline,
+        "lines": lines,
+        "tiles": [] if about.basis.cannot_answer else sentences.tiles(found),
         "leads": found.head.leading is not None,
         "cautions": all_cautions(found, about),
     }
 
 
 def top_of_page(parts: PageParts, source: str) -> str:
-    """The top of a page alone, for notebooks: the headline, what to expect and the cautions, without style."""
+    """The top of a page alone, for notebooks: the three lines and the cautions, without style."""
     about = parts.about(source)
-    # What is said of classes left out points to a section, which is not there.
+    # The note on classes left out links to a section that is not there.
     top = template("rarevote.page", "top.html.j2").render(about=about, **_top(parts.found, about), n_classes=0)
     return f"<div>{top}</div>"
 
 
 def all_cautions(found: Diagnosis, about: About) -> list[str]:
     """What to know before relying on a result, in sentences."""
-    return [*sentences.cautions(found), *found.alike.warnings, *about.cautions]
+    said = [*sentences.cautions(found), *found.alike.warnings, *about.cautions]
+    return [one if one.endswith((".", "?", "!")) else f"{one}." for one in said]
 
 
-def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
-    """A page that is about no fit: a headline and sections.
+def plain_page(about: About, headline: str, sections: Sequence[Section], lines: Lines | None = None) -> str:
+    """A page that is not about one fit: a headline, its lines where there are any, and sections.
 
     Args:
         sections: what the page consists of; without lists of items or annotators.
+        lines: how sure it is, and what to do next.
     """
-    return _assembled(
-        about, sections, headline=headline, lead="", worlds=[], tiles=[], n_classes=0, cautions=about.cautions
-    )
+    return _assembled(about, sections, headline=headline, lines=lines, tiles=[], n_classes=0, cautions=about.cautions)
 
 
 def _assembled(about: About, sections: Sequence[Section], **head: Any) -> str:
@@ -384,6 +397,7 @@ class PageParts:
         features: what was made of features, in a sentence.
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
         cautions: what else to know before relying on it, in sentences.
+        basis: what the three lines go by beside the records.
         extra: sections beside those of every page.
     """
 
@@ -394,6 +408,7 @@ class PageParts:
     features: str = ""
     shown: Shown = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
+    basis: Basis = field(default_factory=Basis)
     extra: tuple[Section, ...] = ()
 
     def about(self, source: str) -> About:
@@ -406,6 +421,7 @@ class PageParts:
             n_gold=self.n_gold,
             cautions=self.cautions,
             features=self.features,
+            basis=self.basis,
         )
 
 
@@ -426,7 +442,7 @@ def write_report(parts: PageParts, path: str | Path, *, source: str, charts: str
     about = parts.about(source)
     sections = page_sections(parts.found, about, shown=parts.shown, extra=parts.extra)
     page = build_page(parts.found, about, sections)
-    return write_with_charts(page_path, page, sentences.headline(parts.found), sections, charts)
+    return write_with_charts(page_path, page, three_lines(parts.found, parts.basis).headline, sections, charts)
 
 
 def write_with_charts(

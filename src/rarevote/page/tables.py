@@ -24,7 +24,7 @@ from rarevote.diagnose.ordered_agreement import ORDERED_COEFFICIENTS
 from rarevote.diagnose.piles import Pile
 from rarevote.diagnose.truth import TruthCheck
 from rarevote.diagnose.workers import PROFILE_WORDS, Profile, chance_words, lean_words, profile_meanings
-from rarevote.page.sentences import in_words, leading_trade_off
+from rarevote.page.sentences import TargetStep, in_words, leading_trade_off
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd
 Shown = Mapping[str, Sequence[Any] | NDArray[Any]]
@@ -35,6 +35,8 @@ MAX_WORKERS = 5_000
 _MAX_TEXT = 400
 _MAX_VOTED_CLASSES = 4
 _UNSURE_BELOW = 0.8
+# So many classes have a column in the list of annotators where all classes are alike.
+_MAX_RECOGNISED = 3
 
 
 class Flag(IntFlag):
@@ -45,12 +47,12 @@ class Flag(IntFlag):
     UNSURE = 4
     WRONG = 8
     KNOWN = 16
-    SURELY = 32
+    FLAGGED = 32
     LOOK = 64
-    SURELY_NOT = 128
+    NOT_FLAGGED = 128
 
 
-_PILE_FLAGS = {Pile.SURELY: Flag.SURELY, Pile.LOOK: Flag.LOOK, Pile.SURELY_NOT: Flag.SURELY_NOT}
+_PILE_FLAGS = {Pile.FLAGGED: Flag.FLAGGED, Pile.LOOK: Flag.LOOK, Pile.NOT_FLAGGED: Flag.NOT_FLAGGED}
 
 
 @dataclass(frozen=True)
@@ -104,41 +106,43 @@ class _Columns:
 
 
 def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTable:
-    """The items to look at first."""
+    """The items with votes, those most worth a look first."""
     items, head = found.items, found.head
     rare = head.rare_name
-    chosen = items.most_telling(limit)
+    by_worth = found.piles.by_worth
+    chosen = by_worth[by_worth < len(items.label)][:limit]
     columns = _Columns(chosen)
     columns.text("Item", "its id", items.names)
     for title, values in shown.items():
-        columns.text(title, "carried along from your file", values)
+        columns.text(title, "from your file", values)
     labels = [k if k != ABSTAINED else NO_ANSWER for k in items.label[chosen].tolist()]
-    columns.add("Label", "class", "what was decided", labels)
-    if len(found.classes.names) > 2:
+    columns.add("Label", "class", "the decided class", labels)
+    if len(found.classes.names) > 2 or head.leading is None:
         columns.numbers("P(label)", "share", "probability that the label is right", items.confidence)
-    of_rare = head.items.probabilities[:, head.rare]
-    columns.numbers(f"P({rare})", "share", f"probability that the item is {rare}", of_rare)
-    columns.numbers("Majority", "class", "what a majority vote says", items.majority)
-    columns.add("Votes", "votes", "how the votes fell", [_votes(items.votes[i]) for i in chosen])
-    columns.numbers("Dispute", "share", "0% unanimous, 100% evenly split", items.disputed)
+    if head.leading is not None:
+        of_rare = head.items.probabilities[:, head.rare]
+        columns.numbers(f"P({rare})", "share", f"probability that the item is {rare}", of_rare)
+    columns.numbers("Majority", "class", "the label by majority vote", items.majority)
+    columns.add("Votes", "votes", "how many voted for each class", [_votes(items.votes[i]) for i in chosen])
+    columns.numbers("Split", "share", "0%: unanimous, 100%: evenly divided", items.disputed)
     if items.typical_accuracy is not None:
         help_text = "chance that an average annotator gets this item right, if its label is right"
         columns.numbers("Ease", "share", help_text, items.typical_accuracy)
-    choices = [("All items", 0), ("Majority vote overruled", Flag.OVERRULED), ("Votes split", Flag.SPLIT)]
-    choices.append((f"Label less than {percent(_UNSURE_BELOW)} sure", Flag.UNSURE))
+    choices = [("All items", 0), ("Worth a look", Flag.LOOK)]
+    if head.leading is not None:
+        choices += [(f"Take as {rare}", Flag.FLAGGED), (f"Take as not {rare}", Flag.NOT_FLAGGED)]
+    choices += [("Label differs from majority vote", Flag.OVERRULED), ("Annotators disagree", Flag.SPLIT)]
+    choices.append((f"Probability of the label below {percent(_UNSURE_BELOW)}", Flag.UNSURE))
     if found.truth is not None:
         names = numbered(found.classes.names.tolist())
-        # A true class that nobody voted for has no number among the classes: its name is shown as it is.
+        # A true class without a vote has no number among the classes: its name is shown as it is.
         answers = [found.truth.classes[code] for code in found.truth.truth.tolist()]
         known = dict(zip(found.truth.items.tolist(), answers, strict=True))
-        told = [names.get(known[i], _text(known[i])) if i in known else None for i in chosen.tolist()]
-        columns.add("Truth", "class", "the true label", told)
+        true = [names.get(known[i], _text(known[i])) if i in known else None for i in chosen.tolist()]
+        columns.add("Truth", "class", "the true label", true)
         choices.append(("Label wrong", Flag.WRONG))
     if items.is_known.any():
         choices.append(("Gold, given to the fit", Flag.KNOWN))
-    if head.leading is not None:
-        choices += [(f"Pile: surely {rare}", Flag.SURELY), ("Pile: look at these", Flag.LOOK)]
-        choices.append((f"Pile: surely not {rare}", Flag.SURELY_NOT))
     return columns.listed("items", choices, 1 + len(shown), len(items.label), _flags(found))
 
 
@@ -150,8 +154,8 @@ def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
     columns.text("Annotator", "as named in your file", workers.names)
     columns.numbers("Votes", "count", "answers given", workers.n_votes)
     if workers.n_abstentions.any():
-        columns.numbers("Abstained", "count", "answers that were no votes", workers.n_abstentions)
-    for k in dict.fromkeys((found.common, found.rare)):
+        columns.numbers("Abstained", "count", "answers that are not votes", workers.n_abstentions)
+    for k in _classes_of_annotators(found):
         title, help_text = f"Recognises {found.classes.names[k]}", "share of the class, with its 95% interval"
         triple = np.column_stack([workers.accuracy[:, k], workers.low[:, k], workers.high[:, k]])
         columns.numbers(title, "interval", help_text, triple, digits=3)
@@ -159,10 +163,25 @@ def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
     if found.leans is not None:
         rates = [lean_words(lean) for lean in found.leans.tolist()]
         columns.text("Rates", "how far above or below the crowd's median, in grades", rates)
-    profiles = [PROFILE_WORDS[Profile(code)] for code in workers.profile.tolist()]
-    columns.text("Profile", "what is surely recognised more often than chance", profiles)
+    groups = None
+    if is_about_two(found):
+        profiles = [PROFILE_WORDS[Profile(code)] for code in workers.profile.tolist()]
+        columns.text("Profile", "what the whole interval is above chance for", profiles)
+        groups = len(columns.heads) - 1
     no_flags = np.zeros(n_workers, dtype=np.int64)
-    return columns.listed("workers", [("All annotators", 0)], len(columns.heads) - 1, n_workers, no_flags)
+    return columns.listed("workers", [("All annotators", 0)], groups, n_workers, no_flags)
+
+
+def is_about_two(found: Diagnosis) -> bool:
+    """Whether annotators are described by two classes: the one that leads and the commonest, or the only two."""
+    return found.leading is not None or len(found.classes.names) == 2
+
+
+def _classes_of_annotators(found: Diagnosis) -> list[int]:
+    """The classes that annotators are described by: two, or where all are alike the largest."""
+    if is_about_two(found):
+        return list(dict.fromkeys((found.common, found.rare)))
+    return found.classes_by_weight[:_MAX_RECOGNISED]
 
 
 def class_list(found: Diagnosis) -> ListTable:
@@ -174,10 +193,10 @@ def class_list(found: Diagnosis) -> ListTable:
     columns.text("Class", "as named in your file", classes.names)
     for title, values, help_text in (
         ("Votes", classes.n_votes, "votes for the class"),
-        ("Labelled", classes.n_labelled, "items that got the class"),
-        ("Majority", classes.n_majority, "items that a majority vote gives it"),
-        ("Moved here", into, "items that got the class against the majority of their votes"),
-        ("Moved away", away, "items that a majority vote gives the class, and that got another"),
+        ("Labelled", classes.n_labelled, "items with this label"),
+        ("Majority", classes.n_majority, "items with this label by majority vote"),
+        ("Gained", into, "items with this label against the majority of their votes"),
+        ("Lost", away, "items with this label by majority vote that have another one here"),
     ):
         columns.numbers(title, "count", help_text, values)
     if found.truth is not None:
@@ -199,7 +218,8 @@ def _flags(found: Diagnosis) -> NDArray[np.int64]:
         Flag.UNSURE: items.confidence < _UNSURE_BELOW,
         Flag.KNOWN: items.is_known,
     }
-    flagged |= {flag: found.head.piles.pile == pile for pile, flag in _PILE_FLAGS.items()}
+    pile = found.piles.pile[: len(items.label)]
+    flagged |= {flag: pile == one for one, flag in _PILE_FLAGS.items()}
     if found.truth is not None:
         flagged[Flag.WRONG] = found.truth.items[found.truth.truth != found.truth.label]
     flags = np.zeros(len(items.label), dtype=np.int64)
@@ -227,7 +247,8 @@ _MAX_MOVES = 8
 # Up to this many classes a confusion matrix fits a page.
 _MAX_MATRIX = 10
 _SHADES = 6
-# Stands where nothing was asked.
+_RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)
+# Stands where there is no figure.
 _UNKNOWN = "–"
 
 
@@ -261,39 +282,31 @@ class Matrix:
 
 
 def moves_table(found: Diagnosis) -> SmallTable | None:
-    """From which class to which items were moved."""
+    """From which class to which the labels changed."""
     moved = found.overruled
     if not moved.items.size:
         return None
     names = found.classes.names
-    moves = zip(moved.majority, moved.label, moved.count, moved.expected, strict=True)
-    rows = [
-        [f"{names[a]} → {names[b]}", count(number), _expected(expected)]
-        for a, b, number, expected in islice(moves, _MAX_MOVES)
-    ]
+    moves = zip(moved.majority, moved.label, moved.count, strict=True)
+    rows = [[f"{names[a]} → {names[b]}", count(number)] for a, b, number in islice(moves, _MAX_MOVES)]
     left = int(moved.count[_MAX_MOVES:].sum())
     if left:
-        rows.append(["all other moves", count(left), _expected(moved.expected[_MAX_MOVES:].sum())])
-    header = ["move", "items", "expected right"]
-    if all(row[2] == _UNKNOWN for row in rows):
-        header, rows = header[:2], [row[:2] for row in rows]
-    return SmallTable("Majority vote → this result", header, rows)
+        rows.append(["all others", count(left)])
+    return SmallTable("From majority vote to this result", ["change", "items"], rows)
 
 
-def _expected(number: float) -> str:
-    return count(number) if np.isfinite(number) else _UNKNOWN
-
-
-def profile_table(found: Diagnosis) -> SmallTable:
-    """How many annotators recognise what."""
+def profile_table(found: Diagnosis) -> SmallTable | None:
+    """How many annotators recognise what; None where no two classes are the ones to ask about."""
     found = found.head
+    if not is_about_two(found):
+        return None
     n_workers = len(found.workers.names)
     rows = []
     for profile, meaning in profile_meanings(found.rare_name, found.classes.names[found.common]).items():
         people = found.workers.count(profile)
         rows.append([f"{PROFILE_WORDS[profile]}: {meaning}", count(people), percent(people / n_workers)])
-    title = f"What annotators surely recognise more often than chance ({chance_words(len(found.classes.names))})"
-    return SmallTable(title, ["profile", "people", "share"], rows)
+    title = f"Which classes annotators recognise better than chance ({chance_words(len(found.classes.names))})"
+    return SmallTable(title, ["profile", "annotators", "share"], rows)
 
 
 def trade_off_table(found: Diagnosis) -> SmallTable:
@@ -310,28 +323,35 @@ def trade_off_table(found: Diagnosis) -> SmallTable:
         rows.append([f"{name} (truth)", f"{count(chosen.n_flagged)}{some}", *(percent(share) for share in shares)])
     for curve in found.trade_offs:
         one = found.expected[curve.class_code]
-        told = (in_words(figure) for figure in (one.recall, one.precision, found.majority_recall[curve.class_code]))
-        rows.append([f"{one.name} (expected)", count(curve.chosen.n_flagged), *told])
+        figures = (in_words(figure) for figure in (one.recall, one.precision, found.majority_recall[curve.class_code]))
+        rows.append([f"{one.name} (expected)", count(curve.chosen.n_flagged), *figures])
     return SmallTable("Recall and precision", header, rows)
 
 
-def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)) -> SmallTable | None:
-    """How many items would have to be labelled rare for a wanted recall."""
+def steps_table(found: Diagnosis, targets: Sequence[TargetStep]) -> SmallTable | None:
+    """How many items would have to be flagged for a wanted recall: by the truth, or as recall targets expect."""
     found = found.head
     curve = leading_trade_off(found)
+    name = quoted(found.rare_name)
+    if found.leading is None:
+        return None
+    if not curve.from_truth:
+        rows = [
+            [percent(one.wanted), count(one.n_flagged), in_words(one.recall), in_words(one.precision)]
+            for one in targets
+        ]
+        header = ["--min-recall", "items to flag", "expected recall", "expected precision"]
+        return SmallTable(f"How many items to flag to find more {name} (expected)", header, rows) if rows else None
     if not np.isfinite(curve.recall).all():
         return None
-    if not curve.from_truth and not found.expected[found.rare].recall.is_told:
-        return None  # what share of the class any number of items holds is then as little known
     rows = []
-    for wanted in recalls:
+    for wanted in _RECALLS:
         reached = np.flatnonzero(curve.recall >= wanted - 1e-9)
         if reached.size:
             first = reached[0]
             rows.append([percent(wanted), count(curve.n_flagged[first]), percent(curve.precision[first])])
-    how = "by the truth" if curve.from_truth else "expected"
-    caption = f"To find this share of {quoted(found.rare_name)} ({how})"
-    return SmallTable(caption, ["recall", "items to label", "precision"], rows)
+    caption = f"How many items to flag to find more {name} (by the truth)"
+    return SmallTable(caption, ["recall", "items to flag", "precision"], rows)
 
 
 def proportion_table(found: Diagnosis) -> SmallTable | None:
@@ -380,7 +400,7 @@ def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
     across = [*names, NO_ANSWER] if any(b == ABSTAINED for _, b, _ in cells) else names
     if len(names) > _MAX_MATRIX:
         rows = [[f"{names[a]}, labelled {across[b]}", count(number)] for a, b, number in cells if a != b]
-        return SmallTable("The commonest mistakes", ["mistake", "items"], rows[:MAX_ROWS])
+        return SmallTable("Most common mistakes", ["mistake", "items"], rows[:MAX_ROWS])
     table = np.zeros((len(names), len(across)), dtype=np.int64)
     for a, b, number in cells:
         table[a, b] = number
@@ -437,22 +457,24 @@ def agreement_table(found: Diagnosis) -> SmallTable:
 
 
 def class_table(found: Diagnosis) -> SmallTable:
-    """Agreement class by class, the rare one first, then those with the most votes."""
+    """Agreement class by class, the one that leads first, then those with the most votes."""
     table = found.agreement.per_class
-    order = sorted(range(len(found.classes.names)), key=lambda k: (k != found.rare, -table["votes"][k]))
+    order = sorted(range(len(found.classes.names)), key=lambda k: (k != found.leading, -table["votes"][k]))
     rows = [
         [str(found.classes.names[k]), percent(table["raw"][k]), number(table["alpha"][k]),
          interval((table["alpha_low"][k], table["alpha_high"][k]))]
         for k in order[:_MAX_CLASSES]
     ]  # fmt: skip
-    header = ["class", "where one votes so, others do", "alpha against the rest", "95% interval"]
+    header = ["class", "chance that a second vote agrees", "alpha against the rest", "95% interval"]
     return SmallTable("Agreement by class", header, rows)
 
 
 def alike_table(found: Diagnosis) -> SmallTable | None:
-    """The pairs whose errors correlate most."""
+    """The pairs of annotators whose errors correlate most."""
     closest = found.alike.closest(_MAX_PAIRS)
     if not closest:
         return None
     rows = [[f"{a} and {b}", number(correlation), count(common)] for a, b, correlation, common in closest]
-    return SmallTable("Who errs alike: the closest pairs", ["annotators", "correlation of errors", "items"], rows)
+    return SmallTable(
+        "Pairs who make the same mistakes most often", ["annotators", "correlation of errors", "items"], rows
+    )

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from rarevote.crowd.words import counted
+from rarevote.crowd.words import SECONDS_A_LOOK, counted, minutes
 from rarevote.workbench.session import SessionProgress
 
-#: Seconds that an item is expected to take before the first answer.
-TYPICAL_SECONDS = 10
 #: How far a forecast of further reviews may be off, as everywhere that one is shown.
 _FACTOR = 2
-
-
-def minutes(seconds: float) -> str:
-    """A time in words.
-
-    >>> minutes(20), minutes(100), minutes(9000)
-    ('under a minute', '2 minutes', '2.5 hours')
-    """
-    if seconds < 45:
-        return "under a minute"
-    if seconds < 100 * 60:
-        return counted(round(seconds / 60), "minute")
-    return f"{seconds / 3600:.1f} hours"
 
 
 def pace_words(progress: SessionProgress) -> tuple[str, str]:
@@ -39,7 +24,7 @@ def pace_words(progress: SessionProgress) -> tuple[str, str]:
 
 def plan_words(progress: SessionProgress, noun: str) -> str:
     """How many items there are now and probably in all, with the time at a typical pace."""
-    each = progress.seconds_each or TYPICAL_SECONDS
+    each = progress.seconds_each or SECONDS_A_LOOK
     now, left = progress.total - progress.done - progress.unsure, progress.left_in_all
     said = f"{counted(now, 'item')} in this {noun}: {minutes(now * each)} at {each:.0f} seconds per item."
     if progress.is_forecast and left > now:

@@ -46,7 +46,8 @@ class Reading:
 
         crowd = read(self.labels, **self.options)
         if with_hints:
-            crowd = replace(crowd, arguments=repeated_for("audit", "start"))
+            audit, again = repeated_for("audit", "start"), repeated_for("aggregate")
+            crowd = replace(crowd, arguments=audit, aggregate_arguments=again)
         tell_crowd(crowd)
         return crowd
 

@@ -28,7 +28,7 @@ Decorator = Callable[[Function], Function]
 
 
 # What another verb has under the same name, but means for itself.
-_OF_ONE_VERB = {"out", "plan", "review_out", "find", "as_json", "quiet", "verbose", "budget", "help"}
+_OF_ONE_VERB = {"out", "plan", "review_out", "max_review", "find", "as_json", "quiet", "verbose", "budget", "help"}
 
 
 class Argument(click.Argument):

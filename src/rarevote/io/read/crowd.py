@@ -57,7 +57,8 @@ class Crowd:
             ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
             See :attr:`by_label`.
         choice: the label, where the crowd is that of one of several.
-        arguments: how a command names the votes, with the options that they were read with; for hints.
+        arguments: how a command that starts an audit names the votes, with the options that they were read with.
+        aggregate_arguments: the same of a command that aggregates them, with the options of fit and decision.
     """
 
     annotations: Annotations
@@ -74,6 +75,7 @@ class Crowd:
     choices: tuple[str, ...] = ()
     choice: str | None = None
     arguments: str = "LABELS"
+    aggregate_arguments: str = "LABELS"
 
     @property
     def n_unvoted(self) -> int:

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, filtering and paging of the page's lists, and every table as CSV. Names are only ever written with textContent.
+// Sorting, filtering and paging of the page's lists, every table as CSV, commands to copy. Names are only ever written with textContent.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
@@ -96,6 +96,19 @@
     const words = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
     const lines = () => [...table.rows].map((row) => [...row.cells].map(words));
     table.caption.append(" ", csvButton(words(table.caption), lines));
+  }
+
+  for (const box of document.querySelectorAll(".copy")) {
+    const button = box.querySelector("[data-part=copy]");
+    button.addEventListener("click", () => {
+      const code = box.querySelector("code");
+      // Selected as well, so that the keyboard copies it where the browser does not allow the script to.
+      getSelection().selectAllChildren(code);
+      const copied = () => (button.textContent = "Copied");
+      const selected = () => (button.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C");
+      if (navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(copied, selected);
+      else selected();
+    });
   }
 
   function start(name) {
