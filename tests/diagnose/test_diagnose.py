@@ -276,9 +276,11 @@ def test_a_headline_names_a_class_that_a_person_named_or_a_clear_one_of_few() ->
     assert clear.annotations_.class_votes.tolist() == [36, 24, 120]
     assert diagnose(clear, rare=None).leading is None  # eight items of b
     enough = MajorityVote().fit([(i, w, "a" if i < 10 else y) for i, w, y in rows])
-    assert diagnose(enough).leading == 0
-    two = MajorityVote().fit([(1, "x", "a"), (2, "x", "b"), (3, "y", "b")])
-    assert diagnose(two).leading == 0
+    assert diagnose(enough).leading == 0  # ten of a, a sixth of the votes
+    two = MajorityVote().fit([(i, "x", "a" if i < 2 else "b") for i in range(10)])
+    assert diagnose(two).leading == 0  # of two classes a rare one leads, however few
+    alike = MajorityVote().fit([(i, "x", "a" if i < 3 else "b") for i in range(10)])
+    assert diagnose(alike).leading is None  # above a fifth of the votes, and not named
     many = MajorityVote().fit([(i, f"w{j}", i % 13) for i in range(260) for j in range(2)])
     assert diagnose(many).leading is None
 

@@ -16,7 +16,7 @@ from rarevote.decide.expectations import UNKNOWN
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.verdict import VERDICTS
 from rarevote.errors import how
-from rarevote.page.lines import MAX_LOOKS, Lines, look_action, three_lines
+from rarevote.page.lines import MAX_LOOKS, ThreeLines, look_action, three_lines
 from rarevote.page.report import (
     PageParts,
     Report,
@@ -115,7 +115,7 @@ def worst_pair(found: Diagnosis) -> str:
     return f"{names} (kappa {kappa[row]:.2f} on {counted(common[row], 'item')})"
 
 
-def lines_of_each(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n_items: int, noun: str) -> Lines:
+def lines_of_each(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n_items: int, noun: str) -> ThreeLines:
     """The three lines of several results: all flagged items, the least sure result, the items most worth a look."""
     flagged = [
         f"{count(one.found.classes.n_labelled[code_of(one.found, positive[name])])} {quoted(name)}"
@@ -142,7 +142,7 @@ def lines_of_each(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n
         sure = (
             f"{sure[:-1]}; the votes cannot show which labels are right for {listed([quoted(one) for one in silent])}."
         )
-    return Lines(have, sure, _look_at_each(parts, noun), [], weight, leads_with_sure=False)
+    return ThreeLines(have, sure, _look_at_each(parts, noun), [], weight, leads_with_sure=False)
 
 
 def _look_at_each(parts: Mapping[str, PageParts], noun: str) -> Action:

@@ -32,7 +32,7 @@ _ANSWERS = "look.answers.csv"
 
 
 @dataclass(frozen=True)
-class Lines:
+class ThreeLines:
     """The three lines, and what stands under the second.
 
     Attributes:
@@ -57,12 +57,12 @@ class Lines:
         return self.sure if self.leads_with_sure else self.have
 
 
-def three_lines(found: Diagnosis, basis: Basis) -> Lines:
+def three_lines(found: Diagnosis, basis: Basis) -> ThreeLines:
     """The three lines of a result."""
     weight: Weight = "stop" if basis.cannot_answer else weight_of(
         found.expected_accuracy, is_unproved_jury=basis.is_unproved_jury
     )  # fmt: skip
-    return Lines(
+    return ThreeLines(
         have=have_line(found),
         sure=sure_line(found, basis, weight),
         next=next_action(found, basis),

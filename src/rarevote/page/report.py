@@ -43,7 +43,7 @@ from rarevote.io.write.atomic import replacing
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
 from rarevote.page import charts, sentences, tables
-from rarevote.page.lines import Lines, pile_sentences, three_lines
+from rarevote.page.lines import ThreeLines, pile_sentences, three_lines
 from rarevote.page.sentences import About, Basis
 from rarevote.page.tables import MAX_ITEMS, ListTable, Matrix, Shown, class_list, item_list, worker_list
 
@@ -241,7 +241,7 @@ def all_cautions(found: Diagnosis, about: About) -> list[str]:
     return [one if one.endswith((".", "?", "!")) else f"{one}." for one in said]
 
 
-def plain_page(about: About, headline: str, sections: Sequence[Section], lines: Lines | None = None) -> str:
+def plain_page(about: About, headline: str, sections: Sequence[Section], lines: ThreeLines | None = None) -> str:
     """A page that is not about one fit: a headline, its lines where there are any, and sections.
 
     Args:
