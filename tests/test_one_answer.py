@@ -468,10 +468,11 @@ def test_report(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     items = next(one for one in (lists["lists"].values() if isinstance(lists["lists"], dict) else lists["lists"])
                  if one["columns"][0]["title"] == "Item")  # fmt: skip
     titles = [column["title"] for column in items["columns"]]
-    place = titles.index(f"P({rare.name})")
-    for row in items["rows"]:
-        i = case.tasks.index(str(row[0]))
-        assert row[place] == pytest.approx(case.p[i, found.rare], abs=6e-4)
+    of_label = case.p[np.arange(n), [case.classes.index(label) for label in case.labels[:n]]]
+    for title, wanted in ((f"P({rare.name})", case.p[:, found.rare]), ("P(label)", of_label)):
+        if (title == "P(label)") == (found.leading is None):
+            for row in items["rows"]:
+                assert row[titles.index(title)] == pytest.approx(wanted[case.tasks.index(str(row[0]))], abs=6e-4)
     labelled = case.labels.count(str(rare.name))
     headline = json.loads(done.stdout)["headline"]
     if found.leading is not None:

@@ -240,15 +240,15 @@ def test_the_page_is_about_the_class_that_was_named(tmp_path: Path) -> None:
     n_labelled = duckdb.sql(f"SELECT count(*) FROM '{result}' WHERE label = 'c'").fetchall()[0][0]
     done = command("report", votes, "--rare", "c", "-o", out, "--json")
     are = "is" if n_labelled == 1 else "are"
-    assert json.loads(done.stdout)["headline"].startswith(f"{n_labelled} of 100 items {are} labelled “c”")
+    assert json.loads(done.stdout)["headline"].startswith(f"100 items: {n_labelled} {are} flagged as “c”")
     page = out.read_text(encoding="utf-8")
     assert "P(c)" in page
     assert "P(b)" not in page
-    assert "surely c" in page
-    # Without a name the page is about the same class, which is too small for a headline.
+    assert "take as c" in page
+    # Without a name the class is too small for the page to be about it: all classes are alike.
     done = command("report", votes, "-o", out, "--json")
-    assert "“c”" not in json.loads(done.stdout)["headline"]
-    assert "P(c)" in out.read_text(encoding="utf-8")
+    assert json.loads(done.stdout)["headline"].startswith("100 items in 3 classes: ")
+    assert "P(c)" not in out.read_text(encoding="utf-8")
 
 
 # -- few votes --------------------------------------------------------------------------------------------------------

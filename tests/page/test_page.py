@@ -337,7 +337,7 @@ def test_a_hundred_thousand_items(browser: Browser, large_page: Path) -> None:
     watched = Watched(page, large_page)
     assert part(page, "items", "status").inner_text() == "1–25 of 5,000 items"
     assert "This page has the 5,000 items that are most worth a look, of 100,000" in page.locator("#look").inner_text()
-    assert "This page has the 5,000 annotators with the most votes, of 6,000" in page.locator("#annotators").inner_text()
+    assert "the 5,000 annotators with the most votes, of 6,000" in page.locator("#annotators").inner_text()
     milliseconds = page.evaluate(
         """() => {
             const begin = performance.now();
