@@ -99,7 +99,7 @@ def test_input_that_does_not_fit(labels: Path, tmp_path: Path) -> None:
     assert "nonsense" in failure(labels, "-o", out, "--method", "nonsense", code=2)
     other = tmp_path / "truth.csv"
     other.write_text("task,label\nelsewhere,yes\n")
-    assert "names none of the tasks" in failure(labels, "-o", out, "--truth", other)
+    assert "none of the tasks" in failure(labels, "-o", out, "--truth", other)
     empty = tmp_path / "empty.csv"
     empty.write_text("task,worker,label\n")
     assert "no annotations" in failure(empty, "-o", out)
