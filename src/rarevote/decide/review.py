@@ -198,19 +198,20 @@ def plan_review(
     chosen = np.argsort(-worth, kind="stable")[:max_review]
     chosen = chosen[worth[chosen] > 0]
     ask = _Suggestions(annotations, abilities, n_annotators, max_each, available)
+    # All names at once: those of a large crowd are on disk.
     items = tuple(
         _item(
             probabilities,
             int(codes[row]),
             costs,
             annotations,
-            names,
-            int(row),
+            name,
+            row,
             float(gain[row]),
             ask,
             is_unlabelled=bool(unlabelled[row]),
         )
-        for row in chosen
+        for row, name in zip(chosen.tolist(), np.asarray(names[chosen]).tolist(), strict=True)
     )
     total = float(expected_costs(probabilities.p, codes, costs).sum())
     return ReviewPlan(items, total, float(gain[chosen].sum()))
@@ -293,7 +294,7 @@ def _item(
     code: int,
     costs: FloatArray,
     annotations: Annotations,
-    tasks: Any,
+    task: Any,
     row: int,
     gain: float,
     ask: _Suggestions,
@@ -315,7 +316,7 @@ def _item(
     cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k]) or "none"
     cost = costs[doubt, code]
     reason = f"{start}, but {names[doubt]} has {p[doubt]:.2f}; being wrong costs {cost:g}; votes: {cast}"
-    return ReviewItem(row, tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
+    return ReviewItem(row, task, decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
 
 
 class _Suggestions:

@@ -177,13 +177,14 @@ def recognition(crowd: Annotations, p: FloatArray) -> tuple[FloatArray, FloatArr
 
 def _weighed(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Per worker and class: expected hits, and expected votes on items of that class."""
-    task = crowd.task_of_annotation()
+    size = np.diff(crowd.task_ptr)
     shape = (crowd.n_workers, crowd.n_classes)
     hits, seen = np.zeros(shape), np.zeros(shape)
     for k in range(crowd.n_classes):  # one class at a time: no array of annotations by classes
-        weight = probabilities[task, k]
+        weight = np.repeat(probabilities[:, k], size)
+        own = np.flatnonzero(crowd.label == k)
         seen[:, k] = np.bincount(crowd.worker, weights=weight, minlength=crowd.n_workers)
-        hits[:, k] = np.bincount(crowd.worker, weights=weight * (crowd.label == k), minlength=crowd.n_workers)
+        hits[:, k] = np.bincount(crowd.worker[own], weights=weight[own], minlength=crowd.n_workers)
     return hits, seen
 
 
