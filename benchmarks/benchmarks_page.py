@@ -9,7 +9,7 @@ from benchmarks.pages import table
 def rivals_table() -> str:
     """Seconds of ours and of another library for the same fit on the same votes, in one run."""
     return table(
-        ["fit", "votes", "against", "theirs, s", "ours, s", "times faster"],
+        ["fit", "votes", "against", "theirs, s", "ours, s", "times faster", "an iteration"],
         [
             [
                 row["measure"],
@@ -18,6 +18,7 @@ def rivals_table() -> str:
                 row["seconds_rival"],
                 row["seconds"],
                 row["ratio"],
+                row.get("iteration_ratio", ""),
             ]
             for row in read("rivals")
         ],

@@ -33,6 +33,7 @@ from rarevote.em.engine import Engine
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import Progress, StoppingRule, run_em
 from rarevote.io.arrays import save_arrays
+from rarevote.kernels import plain
 from rarevote.methods.anchored_rasch.model import AnchorCount, AnchorSmoothing, anchors_from
 
 VOTES_PER_TASK, N_WORKERS = 5, 50_000
@@ -245,12 +246,18 @@ def model_of(method: str, crowd: Annotations, dtype: str = "float64") -> Any:
     return one._model(anchors_from(sums, AnchorSmoothing()), crowd.n_workers)
 
 
+def compile_always() -> None:
+    """Compiled passes for shards of any size: those of large crowds are never computed in NumPy."""
+    plain.MAX_PLAIN_CELLS = -1
+
+
 def measure_cost(method: str) -> list[dict[str, Any]]:
     """Seconds a round on one dask worker, as a sum of four terms with coefficients found by least squares."""
     from scipy.optimize import nnls
 
     measured = []
     with cluster(1) as client, tempfile.TemporaryDirectory(prefix="rarevote-") as name:
+        client.run(compile_always)
         for n_annotations in (500_000, 2_000_000, 4_000_000):
             for n_workers in (2_000, 50_000, 400_000):
                 crowd = Annotations.from_arrays(*columns(n_annotations, n_workers))

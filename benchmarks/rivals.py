@@ -1,10 +1,13 @@
 """Rivals of CC-Rasch against the programs where users find them today, side by side in one run.
 
-    python -m benchmarks.rivals [--peer-python PYTHON] [--weights FILE] [--only dawid-skene,glad,crowdfm]
+    python -m benchmarks.rivals [--peer-python PYTHON] [--weights FILE] [--only dawid-skene,glad,crowdfm,scipy]
 
 Writes docs/evidence/rivals.csv. Dawid–Skene and GLAD: crowd-kit's class and ours on the same pandas frame with text
 ids, from the frame to labels, probabilities and parameters. CrowdFM: our network against one that materialises its
 N x 128 arrays in NumPy, one seed, the same weights. Times of ours are medians of runs before and after the rival's.
+SciPy: a fit with sparse matrices (:mod:`benchmarks.scipy_peer`, in our own lines) against Dawid–Skene and the default,
+from arrays of numbers on one thread, in seconds of the processor: of the whole fit and of an iteration. Figures that
+are not measured again stay.
 
 The datasets are looked for in RAREVOTE_DATA; the weights are the authors' file, which RAREVOTE_CROWDFM or --weights
 names. Without --peer-python, crowd-kit is installed into a temporary folder.
@@ -19,6 +22,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +34,8 @@ from benchmarks import evidence
 from benchmarks.crowdfm_numpy import task_option_logits_materialised
 from benchmarks.datasets import DATASETS
 from benchmarks.peers import crowdkit_python
-from rarevote import GLAD, DawidSkene, simulate_crowd
+from benchmarks.scipy_peer import combine
+from rarevote import GLAD, AnchoredRasch, Annotations, DawidSkene, simulate_crowd
 from rarevote.io.read.crowd import read
 from rarevote.methods.crowdfm.estimator import WEIGHTS_VARIABLE, load_weights
 from rarevote.methods.crowdfm.network import task_option_logits
@@ -51,12 +56,14 @@ print(json.dumps({"seconds": seconds, "iterations": len(model.loss_history_), "l
 """
 
 
-def timed(action: Callable[[], object], repeats: int = REPEATS) -> list[float]:
+def timed(
+    action: Callable[[], object], repeats: int = REPEATS, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     seconds = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = clock()
         action()
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(clock() - begin)
     return seconds
 
 
@@ -68,7 +75,15 @@ def result(what: str, rival: str, ours: list[float], theirs: float, wanted: floa
         "seconds_rival": f"{theirs:.3g}",
         "ratio": f"{theirs / median(ours):.4g}",
         "wanted": f"at least {wanted:g}",
-        **{"annotations": "", "iterations": "", "iterations_rival": "", "agreement": "", **more},
+        **{
+            "annotations": "",
+            "iterations": "",
+            "iterations_rival": "",
+            "agreement": "",
+            "processor_ratio": "",
+            "iteration_ratio": "",
+            **more,
+        },
     }
     print(*row.values(), flush=True)
     return row
@@ -154,11 +169,49 @@ def measure_crowdfm(weights: str) -> list[dict[str, Any]]:
     ]
 
 
+def measure_scipy() -> list[dict[str, Any]]:
+    rows = []
+    for n_classes in (2, 5):
+        crowd = simulate_crowd(
+            N_ANNOTATIONS // VOTES_PER_TASK,
+            N_WORKERS,
+            n_classes=n_classes,
+            votes_per_task=VOTES_PER_TASK,
+            random_state=0,
+        )
+        annotations = Annotations.from_arrays(*crowd.arrays)
+        columns = (annotations.task_of_annotation(), annotations.worker.astype(np.int64), annotations.label)
+        fit_peer = partial(combine, *columns, n_classes)
+        peer, theirs = fit_peer(), timed(fit_peer, clock=time.process_time)
+        for name, method in (("Dawid–Skene", DawidSkene), ("Anchored Rasch", AnchoredRasch)):
+            fit = partial(method(n_jobs=1).fit, annotations)
+            model = fit()  # compiles
+            ours = timed(fit, clock=time.process_time)
+            same = np.mean(model.posterior_.argmax(axis=1) == peer.posterior.argmax(axis=1))
+            each, of_rival = median(ours) / model.n_iter_, median(theirs) / peer.n_iter
+            rows.append(
+                result(
+                    f"{name}, simulated, K={n_classes}, seconds of the processor",
+                    "SciPy's sparse matrices",
+                    ours,
+                    median(theirs),
+                    1,
+                    annotations=annotations.n_annotations,
+                    iterations=model.n_iter_,
+                    iterations_rival=peer.n_iter,
+                    agreement=f"{same:.4f} of most probable classes",
+                    processor_ratio=f"{median(theirs) / median(ours):.4g}",
+                    iteration_ratio=f"{of_rival / each:.4g}",
+                )
+            )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", default=None, help="a Python that has crowd-kit")
     parser.add_argument("--weights", default=os.environ.get(WEIGHTS_VARIABLE), help="CrowdFM's weights file")
-    parser.add_argument("--only", default="dawid-skene,glad,crowdfm", help="which comparisons, by commas")
+    parser.add_argument("--only", default="dawid-skene,glad,crowdfm,scipy", help="which comparisons, by commas")
     options = parser.parse_args()
     chosen = options.only.split(",")
     if "crowdfm" in chosen and not options.weights:
@@ -174,7 +227,9 @@ def main() -> None:
                 rows += measure_glad(python)
     if "crowdfm" in chosen:
         rows += measure_crowdfm(options.weights)
-    print(evidence.write("rivals", rows).relative_to(evidence.REPOSITORY))
+    if "scipy" in chosen:
+        rows += measure_scipy()
+    print(evidence.write("rivals", rows, by=("measure", "rival")).relative_to(evidence.REPOSITORY))
 
 
 if __name__ == "__main__":
