@@ -85,15 +85,16 @@ class Audit(AuditState):
         Args:
             tasks: all tasks of the crowd, (N); text or numbers.
             scores: calibrated probability of the class for each task, (N). NaN where there is no score, as for tasks
-                without votes: these form a last stratum of their own, with the mean score as base rate.
+                without votes: these form a separate last stratum, with the mean score as base rate.
             name: the class whose recall is to be proved.
             target: the recall, above 0 and at most 1; 0.9 is read as nine tenths.
             confidence: 1 - alpha; a false certificate has probability alpha at most.
-            flag_cost: what a flagged item that turns out negative costs, in reviews.
+            flag_cost: cost of a flagged item that turns out negative, in reviews.
             aim: "certificate", or "estimate" to spend the first reviews on narrow intervals.
             budget: the largest number of reviews to ask for.
-            gold: labels of tasks known before the audit, by task. They leave the population; positives count as found.
-            classes: all classes; then answers that name none of them are errors.
+            gold: labels of tasks known before the audit, by task. They leave the population; positives count as
+                found.
+            classes: all classes; if given, any other answer is an error.
             tail: those of the classes that count as positive, where a tail of grades is audited and ``name`` is what it
                 is called; the plan is then one of version 2.
             seed: 64 bits; from the operating system if not given, which is the only sound way outside of tests.
@@ -101,10 +102,10 @@ class Audit(AuditState):
             gold_sha256: SHA-256 of the gold.
             source: a record for the plan of where the labels are; read by the code that writes the result.
             earlier: earlier audits of the same labels; the certificate names them.
-            unvoted: which of the tasks have no votes, so that plan and certificate can say how many.
+            unvoted: the tasks without votes, so that plan and certificate can count them.
             only_voted_items: leave these out; plan and certificate say so.
             score: what the scores are, for the plan: "sampler", "posterior" or "reported".
-            instructions: the question and what classes mean; plan and certificate carry them.
+            instructions: the question and the definitions of classes, stored in plan and certificate.
 
         Raises:
             ParameterError: a parameter is out of range.
@@ -158,10 +159,10 @@ class Audit(AuditState):
         return cls(parse_plan(text))
 
     def save(self, path: Path | str, *, journal: Journal | None = None) -> None:
-        """Write the plan, whole or not at all; of two who write at the same time, none loses answers of the other.
+        """Write the plan, whole or not at all; concurrent writers do not lose each other's answers.
 
         Args:
-            journal: the journal beside it, if it is the caller who writes there.
+            journal: the journal beside it, if the caller writes to it.
 
         Raises:
             InputError: the file has another audit, or answers that this one lacks, or another process is answering it.
@@ -175,14 +176,14 @@ class Audit(AuditState):
         """Read a plan and the journal beside it.
 
         Raises:
-            InputError: a file cannot be read, was changed, or the two contradict each other.
+            InputError: a file cannot be read or was altered, or the two contradict each other.
         """
         audit = cls.from_json(read_text(path))
         audit.take_journal(path)
         return audit
 
     def take_journal(self, path: Path | str) -> None:
-        """Take in the answers in the journal beside a plan.
+        """Add the answers in the journal beside a plan.
 
         Raises:
             InputError: the journal cannot be read, or contradicts the plan.
@@ -221,12 +222,12 @@ class Audit(AuditState):
     # asking and answering
 
     def round(self, n: int | None = None) -> list[Any]:
-        """The tasks to review next, in an order that says nothing about them; empty if nothing more is asked.
+        """The tasks to review next, in an order that reveals nothing about them; empty if the audit asks for no more.
 
-        Tasks that were drawn and not answered come first: nothing new is drawn before each of them is.
+        Drawn tasks without an answer come first: new tasks are drawn only once all of them are answered.
 
         Args:
-            n: draw that many instead of the planned number, also where the plan would stop.
+            n: draw this many instead of the planned number, even where the plan would stop.
 
         Raises:
             ParameterError: ``n`` is not a whole number of at least 1.
@@ -267,10 +268,10 @@ class Audit(AuditState):
         return self._replay.n_taken - before
 
     def withdraw(self, task: Any) -> None:
-        """Take back an answer of the last round, as if it had not been given; all bets are decided again.
+        """Remove an answer of the last round; all bets are decided again.
 
         Raises:
-            InputError: the task is not of the last round: what was drawn afterwards rests on the answer.
+            InputError: the task is not in the last round: later draws depend on its answer.
         """
         last = self.plan.rounds[-1] if self.plan.rounds else None
         if last is None or task not in last.tasks:
@@ -286,7 +287,7 @@ class Audit(AuditState):
         return self._replay.n_taken - before
 
     def repeat_list(self, share: float = 0.05) -> list[Any]:
-        """Tasks to show the expert a second time, blind, to learn how often they contradict themselves."""
+        """Tasks to show the expert again, without the first answers, to measure how consistent they are."""
         asked = [task for task, answer in self.answers.items() if task not in self.plan.repeats]
         wanted = ceil(share * len(self.answers)) - len(self.plan.repeats)
         return sorted(asked, key=shuffle_key(self.plan.seed, "repeat"))[: max(wanted, 0)]

@@ -135,7 +135,7 @@ def verify_files(
     """The same for files; answers in the journal beside the plan count.
 
     Args:
-        labels: the labels that the audit is about; if not given, those where the plan says, if they are there.
+        labels: the labels of the audit; if not given, the files that the plan names, if they exist.
 
     Raises:
         InputError: a file cannot be read.

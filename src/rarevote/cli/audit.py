@@ -323,7 +323,7 @@ def repeat(
     question: str | None,
     as_json: bool,
 ) -> None:
-    """Show some answered items again to measure how consistent the expert is; the certificate does not change."""
+    """Show some answered items again to measure how consistent the expert is; the bets do not change."""
     from rarevote.audit.answers import write_review_list
     from rarevote.audit.source import read_again
     from rarevote.audit.words import n_contradicted, relative_to

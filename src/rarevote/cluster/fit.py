@@ -57,16 +57,16 @@ _LAST = "summary.json"
 
 @dataclass(frozen=True)
 class DaskResult:
-    """What a fit on dask left.
+    """The result of a fit on dask.
 
     Attributes:
         folder: where the files are.
         summary: counts, parameters, how the fit ended.
         classes: names of the classes.
         workers: votes per worker.
-        table: what the method found out about workers: ``abilities_``, ``errors_``, ``skills_`` or ``alphas_``.
+        table: what the method estimated about workers: ``abilities_``, ``errors_``, ``skills_`` or ``alphas_``.
         fit: parameters and history, without anything per task.
-        model: the fitted method, which knows the workers and none of the tasks: it labels new ones and can be saved.
+        model: the fitted method, which has the workers but no tasks: it labels new tasks and can be saved.
     """
 
     folder: Path
@@ -95,7 +95,7 @@ class Dask:
         checkpoint: folder in which to save the encoded data and, now and then, the fit. After a crash the same call
             resumes it; it is emptied once the results are written.
         every: iterations between two checkpoints.
-        n_shards: number of shards; by default it goes by the number of annotations. Fits with equal shards are equal
+        n_shards: number of shards; by default it depends on the number of annotations. Fits with equal shards are equal
             to the last bit, whatever the number of workers.
         partitioned: each part of the data (file, row groups, partition) is taken as a shard, without shuffling: all
             rows of a task are in one part already.

@@ -39,7 +39,7 @@ _FOR_FILES = ("prediction_columns", "gold_column", "annotator_columns")
 @with_named_arguments
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Votes, and all that came with them.
+    """Votes, and everything read with them.
 
     Attributes:
         annotations: the encoded votes.
@@ -50,8 +50,8 @@ class Crowd:
         notes: what a person should know about how the votes were read.
         export: the export, where the input is one.
         has_header: whether the files begin with the names of their columns.
-        columns: which column of the votes was said to be which.
-        source: what the data came as, so that results go back in kind.
+        columns: the columns that the user named, by role.
+        source: the type of the data, so that results have the same type.
         files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
         choices: the labels, where an answer may hold several: then each task is a pair of an item and a label, called
             ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
@@ -235,7 +235,7 @@ class Crowd:
 
 @named_arguments(ReadOptions)
 def read(data: Any, options: ReadOptions | None = None, **given: Unpack[ReadArguments]) -> Crowd:
-    """Read votes, from whatever a person has.
+    """Read votes from files, exports, frames, arrays or rows.
 
     Args:
         data: a file, several, patterns, a folder, ``"-"`` for standard input, an export of a labelling platform; a

@@ -64,14 +64,14 @@ class ReadOptions:
         wide: one row per task and one column per annotator.
         annotator_columns: of a wide table, the columns that hold the votes of one annotator each, or patterns of their
             names; found if not given.
-        worker_from: who voted is the name of the "file", or of the "folder" it is in: there is one for each person.
+        worker_from: the worker is the name of the "file", or of the "folder" it is in: one for each person.
         file_format: needed where the name of a file does not show it.
         has_header: whether delimited text begins with the names of its columns.
         sheet: which sheet of a spreadsheet.
         platform: the labelling platform of an export; found by its content if not given.
         question: of an export, which question.
-        multilabel: several choices in one answer: one yes/no problem per choice. False says that there is one choice in
-            every answer, whatever it looks like; None leaves it to the data, which are refused where they seem to have
+        multilabel: several choices in one answer: one yes/no problem per choice. False means one choice in
+            every answer, whatever it looks like; None decides by the data, which are refused where they seem to have
             several.
         choice: with ``multilabel``, the one choice that is read: a yes/no problem whose tasks are the items.
         nothing_ticked: with ``multilabel``, what an answer without any choice is: "no" (to every choice) or "ignore"
@@ -79,11 +79,11 @@ class ReadOptions:
         separator: with ``multilabel``, the mark between the choices of a cell; found if not given.
         choice_columns: with ``multilabel``, the columns of a table that say of one choice each whether it was ticked,
             or patterns of their names; found if not given.
-        ground_truth: of an export of Label Studio, what annotations are that are marked as ground truth: "votes",
-            "gold" or "ignore". None is gold, and votes where a task has several or all of the export are so marked.
+        ground_truth: of an export of Label Studio, how to read annotations marked as ground truth: "votes", "gold" or
+            "ignore". None reads them as gold, but as votes where a task has several or the whole export is marked.
         include_predictions: of an export, models' predictions as further workers.
-        free_text: of an export, take a question whose answers are free text.
-        prediction_columns: columns of an export or of a wide table that hold what a model says.
+        free_text: of an export, accept a question whose answers are free text.
+        prediction_columns: columns of an export or of a wide table with predictions of a model.
         gold_column: the column with gold.
         items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
             a list, an array, a Series or a column of a frame.
