@@ -57,7 +57,7 @@ _MAX_TRADE_OFFS = 8
 # Of many classes, one that is expected less often than this is a chance of the sample and no class to speak of.
 _MIN_ITEMS = 10
 # A class with a larger share of the votes is not rare: unless it is named, all classes are alike.
-_MOST_OF_RARE = 0.2
+_MAX_SHARE_OF_RARE = 0.2
 # Of more classes than these none stands out by itself.
 _MAX_FEW = 12
 # So many grades are shown in their order where not all classes have room.
@@ -267,7 +267,7 @@ def _leads(crowd: Annotations, labels: IntArray, rare: RareClass) -> bool:
     if rare.named:
         return True
     n_votes, n_labelled = int(crowd.class_votes[rare.code]), int((labels == rare.code).sum())
-    if not rare.is_rare or n_votes > _MOST_OF_RARE * crowd.n_annotations:
+    if not rare.is_rare or n_votes > _MAX_SHARE_OF_RARE * crowd.n_annotations:
         return False
     return crowd.n_classes == 2 or bool(min(n_votes, n_labelled) >= _MIN_ITEMS and crowd.n_classes <= _MAX_FEW)
 
