@@ -38,7 +38,6 @@ prove: warm
 # was stopped and skips what ran with today's code. MINUTES=60 starts no job after an hour, SCALE=0.1 tries a tenth.
 prove-all: warm
 	$(BIN)/python -m proofs --scale $(or $(SCALE),1) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only "$(ONLY)")
-	$(BIN)/python -m cogapp -r docs/robustness.md
 
 # A seeded sample of changed operators, numbers and conditions, each of which a test should notice; resumable.
 prove-mutants: warm

@@ -7,6 +7,7 @@ Prints what is wrong, and ends with 1 if anything is:
 - the tree differs from its commit;
 - a row of any file in docs/evidence was measured on a tree that differed from its commit;
 - a row of the battery was measured with other code than that of today, is missing, or has findings;
+- fewer than 400 mutants were tried, or fewer than 92% of those that are not equivalent were killed;
 - a block of docs/robustness.md is not what the evidence says.
 """
 
@@ -22,7 +23,8 @@ from proofs.battery import PROOFS, proof
 from proofs.sources import digest
 
 Row = Mapping[str, str]
-_PAGE = "docs/robustness.md"
+PAGE = "docs/robustness.md"
+MUTANTS, LEAST_KILLED = 400, 0.92
 
 
 def unstated(rows: Iterable[Row]) -> list[str]:
@@ -58,7 +60,18 @@ def problems() -> list[str]:
                 found.append(f"{name}.csv: {_MEANING[state]}: {', '.join(rows_of)}")
         if broken := [row for row in evidence.read(name) if proof(name).findings(row)]:
             found.append(f"{name}.csv: findings in {len(broken)} rows")
-    return found
+    return found + _mutants()
+
+
+def _mutants() -> list[str]:
+    """Whether enough mutants were tried, and enough of them noticed by a test."""
+    rows = evidence.read("mutants") if (evidence.EVIDENCE / "mutants.csv").exists() else []
+    decided = [row["outcome"] == "killed" for row in rows if row["outcome"] != "equivalent"]
+    if len(rows) < MUTANTS:
+        return [f"mutants.csv: {len(rows)} of {MUTANTS} mutants tried"]
+    if sum(decided) < LEAST_KILLED * len(decided):
+        return [f"mutants.csv: {sum(decided)} of {len(decided)} mutants killed, {LEAST_KILLED:.0%} are wanted"]
+    return []
 
 
 _MEANING = {"changed": "the code changed since it was measured", "not run": "never measured"}
@@ -66,9 +79,9 @@ _MEANING = {"changed": "the code changed since it was measured", "not run": "nev
 
 def main() -> None:
     found = problems()
-    cog = [sys.executable, "-m", "cogapp", "--check", _PAGE]
+    cog = [sys.executable, "-m", "cogapp", "--check", PAGE]
     if subprocess.run(cog, cwd=evidence.REPOSITORY, capture_output=True).returncode:
-        found.append(f"{_PAGE} is not what the evidence says: make docs-blocks")
+        found.append(f"{PAGE} is not what the evidence says: make docs-blocks")
     print("\n".join(found) or "The evidence is of this commit's code.")
     sys.exit(bool(found))
 

@@ -1,12 +1,13 @@
 """Tables of docs/robustness.md: what was tried against every input, every method and every verb, and what came of it.
 
-From docs/evidence: one file for each proof of the battery (:mod:`proofs.battery`).
+From docs/evidence: one file for each proof of the battery (:mod:`proofs.battery`), and mutants.csv.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from benchmarks import evidence
 from benchmarks.evidence import read
 from benchmarks.pages import table
 
@@ -18,6 +19,7 @@ _COUNTS = ("executions", "read", "refused", "wrong", "foreign", "hangs", "crashe
 _FINDINGS = ("lost", "half-visible", "wrong", "foreign", "left")
 _CACHE = "compiled loops (cache)"
 _MAX_NAMED = 12
+_OUTCOMES = ("killed", "survived", "not tested", "equivalent")
 KINDS = ("small", "blocks", "large", "whole", "dask")
 
 
@@ -100,6 +102,42 @@ def summary_table() -> str:
         ],
     ]
     return table(["tried", "how often", "on", "findings"], rows)
+
+
+def _mutants() -> list[dict[str, str]]:
+    """The mutants that were tried; none before the first run."""
+    return read("mutants") if (evidence.EVIDENCE / "mutants.csv").exists() else []
+
+
+def mutants_table() -> str:
+    """What became of mutants, by layer."""
+    rows = _mutants()
+    found = []
+    for layer in [*dict.fromkeys(row["layer"] for row in sorted(rows, key=lambda row: row["layer"])), ""]:
+        own = [row for row in rows if layer in ("", row["layer"])]
+        counts = [sum(row["outcome"] == outcome for row in own) for outcome in _OUTCOMES]
+        decided = len(own) - counts[-1]
+        share = f"{100 * counts[0] / decided:.0f}%" if decided else ""
+        found.append([f"`{layer}`" if layer else "all", str(len(own)), *map(str, counts), share])
+    return table(["layer", "mutants", *_OUTCOMES, "killed of those not equivalent"], found)
+
+
+def survivors_table() -> str:
+    """Mutants that no test noticed, with the reason where they change no behaviour."""
+    rows = [row for row in _mutants() if row["outcome"] != "killed"]
+    return table(
+        ["place", "change", "why it survives"],
+        [
+            [f"`{row['place']}`", f"`{' '.join(row['change'].split())}`".replace("|", "\\|"), _why(row)]
+            for row in sorted(rows, key=lambda row: (row["outcome"], row["place"]))
+        ],
+    )
+
+
+def _why(row: Row) -> str:
+    return (
+        row["reason"] or {"survived": "no test notices it", "not tested": "no test calls the function"}[row["outcome"]]
+    )
 
 
 def _range(counts: Iterable[int]) -> str:

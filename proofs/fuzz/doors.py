@@ -27,7 +27,7 @@ from benchmarks import evidence
 import rarevote
 from proofs.fuzz.folders import Folders, some_crowds
 from proofs.fuzz.mutate import zipped
-from proofs.fuzz.oracles import WrongAnswerError, plain_rows, read_and_compare
+from proofs.fuzz.oracles import WrongAnswerError, check_majority, plain_rows, plain_votes, read_and_compare
 from proofs.plan_fuzz import honest_set
 from rarevote import DawidSkene
 from rarevote.audit import Audit
@@ -232,13 +232,14 @@ class House(ExitStack):
         return Door("folders", Folders(self._folder / "folders").enter, [Seed(".json", text) for text in some_crowds()])
 
     def _aggregate(self) -> Door:
-        """The whole road: what was read, however odd, is also fitted, decided and written."""
+        """All steps: what was read, however odd, is also fitted, decided and written."""
         written = [self._folder / f"result{ending}" for ending in (".csv", ".json", ".parquet", ".xlsx", ".arrow")]
 
         def enter(path: Path) -> None:
             content = path.read_bytes()
-            fitted = rarevote.fit(path, "majority-vote")
-            fitted.decide().write(written[zlib.crc32(content) % len(written)])
+            result = rarevote.fit(path, "majority-vote").decide()
+            check_majority(dict(zip(result.tasks.tolist(), result.labels.tolist(), strict=True)), plain_votes(path))
+            result.write(written[zlib.crc32(content) % len(written)])
 
         seeds = [*self._written(self._votes, ".json", ".ndjson", ".parquet"), *_fixtures("toloka"), *_fixtures("wide")]
         return Door("aggregate", enter, [*seeds, *(Seed(".jsonl", seed.content) for seed in _fixtures("prodigy"))])

@@ -49,6 +49,21 @@ def check_votes(found: Annotations, expected: Votes | None, what: str) -> None:
         raise WrongAnswerError(f"{what}: read {dict(read - expected)}, the input says {dict(expected - read)}")
 
 
+def check_majority(labels: dict[Any, Any], votes: Votes | None) -> None:
+    """Compare decided labels with the classes that have the most votes.
+
+    Raises:
+        WrongAnswerError: a task has another label, or none.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for (task, _, label), number in (votes or {}).items():
+        counts.setdefault(task, Counter())[label] += number
+    found = {str(task): str(label) for task, label in labels.items()}
+    for task, of_task in counts.items():
+        if of_task[found.get(task, "")] != max(of_task.values()):
+            raise WrongAnswerError(f"task {task!r} has the label {found.get(task)!r} and the votes {dict(of_task)}")
+
+
 def read_and_compare(path: Path) -> Any:
     """Read votes; compare them with the plain reading, with a second reading, and with another format's."""
     crowd = rarevote.read(path)

@@ -233,6 +233,7 @@ def test_seeds_come_from_the_system_and_differ() -> None:
         ({"budget": 0}, "budget must be a whole number of at least 1"),
         ({"seed": 2**64}, "seed must be a whole number between"),
         ({"classes": ["a", "b"]}, "is not a class"),
+        ({"only_voted_items": True}, "only_voted_items needs unvoted"),
     ],
 )
 def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:

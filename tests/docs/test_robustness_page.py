@@ -29,6 +29,18 @@ ROWS: dict[str, list[dict[str, object]]] = {
     ],
     "kills": [{"killed": "a worker", "holds": "yes"}, {"killed": "a worker", "holds": "no"}],
     "workbench": [{"part": "kills", "figure": "SIGKILL during 20 answers", "value": "0 lost", "holds": "yes"}],
+    "mutants": [
+        {
+            "layer": "audit",
+            "place": "audit/a.py:3",
+            "change": "a | b → a & b",
+            "outcome": "equivalent",
+            "reason": "never both",
+        },
+        {"layer": "audit", "place": "audit/a.py:9", "change": "0 → 1", "outcome": "killed", "reason": ""},
+        {"layer": "crowd", "place": "crowd/b.py:4", "change": "1 → 2", "outcome": "survived", "reason": ""},
+        {"layer": "crowd", "place": "crowd/b.py:5", "change": "1 → 2", "outcome": "not tested", "reason": ""},
+    ],
     "plan_fuzz": [{"altered": "gamma", "executions": 60, "refused": 50, "accepted": 8, "certify_more": 2}],
     "audit_boundary": [{"misses": "deep", "model": "right", "audits": 40, "false": 0.025, "allowed": 0.06, "holds": 1}],
 }
@@ -63,12 +75,16 @@ def test_sums_are_those_of_the_rows() -> None:
     assert "| cc-rasch | 300 | 0 | 0 | 50 | 0 | 0 |" in robustness_page.methods_table()
     assert "| 33 | 1 verbs, dask, the workbench | 1 lost, 0 half visible, 5 wrong, 0 left behind; 1 of" in summary
     assert "| report | 11 | 7 | 0 | 0 | 0 | 0 | 1, 0, 5, 0, 0 |" in robustness_page.faults_table()
+    assert "| `audit` | 2 | 1 | 0 | 0 | 1 | 100% |" in robustness_page.mutants_table()
+    assert "| all | 4 | 1 | 1 | 1 | 1 | 33% |" in robustness_page.mutants_table()
+    assert "| `audit/a.py:3` | `a \\| b → a & b` | never both |" in robustness_page.survivors_table()
+    assert "| `crowd/b.py:4` | `1 → 2` | no test notices it |" in robustness_page.survivors_table()
     assert "| 2026-01-02 | abc | `python -m benchmarks.some` | in csv, model; not run: 35 of 37 rows |" in (
         robustness_page.state_table()
     )
 
 
-@pytest.mark.parametrize("name", list(ROWS))
+@pytest.mark.parametrize("name", sorted(set(ROWS) - {"mutants"}))
 def test_nothing_is_summed_without_all_evidence(name: str, folder: Path) -> None:
     (folder / f"{name}.csv").unlink()
     with pytest.raises(FileNotFoundError, match=rf"{name}\.csv"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from math import floor
 
 import numpy as np
@@ -69,6 +70,21 @@ def oracle(rows: Rows, positive: str) -> dict[str, bool]:
         n_positive += c[k]
         k -= 1
     return {task: is_positive[j] for task, j in bin_of.items()}
+
+
+def test_every_small_histogram_of_shares() -> None:
+    """All numbers of items from a few, at shares 0, 1/4 ... 1: peaks at one half and ties of peaks are among them."""
+    for count in itertools.product((0, 1, 3), repeat=5):
+        rows: Rows = [
+            (f"t{share}-{item}", f"w{worker}", "yes" if worker < share else "no")
+            for share, number in enumerate(count)
+            for item in range(number)
+            for worker in range(4)
+        ]
+        model = PLAT().fit(columns(rows))
+        if (positive := model.positive_class_) is not None:
+            found = {task: label == positive for task, label in model.labels_.to_dict().items()}
+            assert found == oracle(rows, positive), count
 
 
 def skewed_rows(seed: int) -> Rows:

@@ -212,6 +212,9 @@ def test_rows_that_did_not_run_keep_what_was_measured_before(toy: Path) -> None:
 def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_broken(
     toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(release, "MUTANTS", 3)
+    mutants = [{"outcome": outcome, **STAMP} for outcome in ("killed", "equivalent", "killed")]
+    evidence.write("mutants", mutants, command="some")
     ledger = Ledger(toy / "ledger.jsonl")
     for job in battery.wanted([], 1.0):
         filled(ledger, [job], sources.digest({"wide": ["pack"], "small": ["other.py"]}[job.row], toy))
@@ -230,6 +233,11 @@ def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_brok
     evidence.write("toy", [{**rows[0], "tried": 1001}, rows[1]])
     assert release.problems() == ["toy.csv: findings in 1 rows"]
     evidence.write("toy", rows)
+    evidence.write("mutants", mutants[:2], command="some")
+    assert release.problems() == ["mutants.csv: 2 of 3 mutants tried"]
+    evidence.write("mutants", [*mutants, {"outcome": "survived", **STAMP}], command="some")
+    assert release.problems() == ["mutants.csv: 2 of 3 mutants killed, 92% are wanted"]
+    evidence.write("mutants", mutants, command="some")
     monkeypatch.setattr(evidence, "commit", lambda: "abc-dirty")
     assert release.problems() == ["the tree differs from its commit"]
 

@@ -34,6 +34,25 @@ def test_judgments_of_units() -> None:
     assert (export.n_records, export.n_repeated, export.questions) == (3, 1, ("relevant", "topics"))
 
 
+@pytest.mark.parametrize(
+    ("record", "unit"),
+    [
+        ({"data": {}, "results": {"judgments": []}}, True),
+        ({"data": {}, "results": {"judgments": []}, "judgments_count": 1}, True),
+        ({"data": {}, "results": {}, "judgments_count": 1}, True),  # an aggregated report
+        ({"data": {}, "results": None, "judgments_count": 1, "id": 3}, True),
+        ({"data": {}, "results": {}}, False),
+        ({"data": {}, "judgments_count": 1}, False),
+        ({"data": {}, "results": {"judgments": {}}}, False),
+        ({"data": [], "results": {"judgments": []}}, False),
+        ({"results": {"judgments": []}, "judgments_count": 1}, False),
+        ([{"data": {}, "results": {"judgments": []}}], False),
+    ],
+)
+def test_what_is_a_unit(record: object, unit: bool) -> None:
+    assert appen.is_unit(record) is unit
+
+
 def test_several_choices_of_units() -> None:
     with pytest.raises(InputError, match=r"record 1 \(unit 900\): several choices .*'sport', 'politics'"):
         read_export(UNITS, question="topics")

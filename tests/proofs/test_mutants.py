@@ -1,0 +1,99 @@
+"""Mutants: what is changed, which tests are tried, and that a test which notices is told from one that does not."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from proofs.mutants import Copies, Mutant, chosen_tests, mutants_of, rows_of, sample
+
+from proofs import mutants
+
+SOURCE = '''"""Text."""
+
+@cache
+def few(x: int, most: int = 3) -> bool:
+    """Whether x < most."""
+    if not x and most:
+        raise ValueError(f"{x + 1}")
+    return x < most
+
+
+LIMIT = 1.5
+'''
+
+
+def test_what_is_changed() -> None:
+    found = {(one.line, one.function, one.change(SOURCE).partition(" → ")[2]) for one in mutants_of(SOURCE)}
+    assert found == {
+        (4, 3, "def few(x: int, most: int = 4) -> bool:"),
+        (6, 3, "if not (not x and most):"),
+        (6, 3, "if not x or most:"),
+        (6, 3, "if x and most:"),
+        (7, 3, "pass"),
+        (8, 3, "return x <= most"),
+        (11, 0, "LIMIT = 2.5"),
+    }
+
+
+@pytest.mark.prove
+def test_every_mutant_of_the_package_is_python_and_the_sample_stays() -> None:
+    first = sample(300)
+    assert first == sample(300)
+    assert set(sample(100)) <= set(first)
+    assert {layer for layer in mutants.LAYERS for one in first if one.file.startswith(f"{layer}/")} == set(
+        mutants.LAYERS
+    )
+    for one in first:
+        source = (mutants.PACKAGE / one.file).read_text(encoding="utf-8")
+        changed = one.applied(source)
+        assert changed != source
+        ast.parse(changed)
+
+
+def test_fast_tests_of_the_function_come_first() -> None:
+    calls = {
+        "tests": {"crowd/a.py:3": ["slow", "fast"], "crowd/a.py:9": ["other"]},
+        "seconds": {"slow": 50.0, "fast": 0.1, "other": 1.0},
+    }
+    assert chosen_tests(Mutant("crowd/a.py", 5, 3, 0, 1, ""), calls) == ["fast"]  # both would take too long
+    assert chosen_tests(Mutant("crowd/a.py", 1, 0, 0, 1, ""), calls) == ["fast", "other"]
+    assert chosen_tests(Mutant("crowd/b.py", 5, 3, 0, 1, ""), calls) == []
+
+
+def test_a_test_kills_what_it_notices_and_only_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("def few(x):\n    return x < 3\n")
+    monkeypatch.setattr(mutants, "PACKAGE", package)
+    test = tmp_path / "test_few.py"
+    (mutant,) = [one for one in mutants_of((package / "__init__.py").read_text(), "__init__.py") if one.after == "<="]
+    copies = Copies(tmp_path, 1)
+    for argument, outcome in ((3, "killed"), (2, "survived")):
+        test.write_text(f"from rarevote import few\ndef test(): assert few({argument}) == ({argument} < 3)\n")
+        found, said = copies.run(mutant, [str(test)], 1.0)
+        assert found == outcome, said
+    assert (tmp_path / "copy-0" / "rarevote" / "__init__.py").read_text() == (package / "__init__.py").read_text()
+
+
+def test_a_survivor_with_a_reason_is_equivalent() -> None:
+    results = [
+        {"place": "crowd/a.py:5", "change": "a < b → a <= b", "outcome": "survived"},
+        {"place": "audit/b.py:6", "change": "1 → 2", "outcome": "killed"},
+        {"place": "io/read/c.py:7", "change": "1 → 2", "outcome": "not tested"},
+    ]
+    rows = rows_of(results, {"crowd/a.py:5 a < b → a <= b": "they are never equal", "audit/b.py:6 1 → 2": "wrong"})
+    assert [(row["layer"], row["outcome"], row["reason"]) for row in rows] == [
+        ("crowd", "equivalent", "they are never equal"),
+        ("io/read", "not tested", ""),
+        ("audit", "killed", ""),
+    ]
+
+
+def test_every_reason_is_of_a_line_that_exists() -> None:
+    for entry in mutants.known_reasons():
+        place, _, change = entry.partition(" ")
+        file = place.partition(":")[0]
+        before = change.partition(" → ")[0].split("\n")[0]
+        assert before in (mutants.PACKAGE / file).read_text(encoding="utf-8"), entry
