@@ -27,7 +27,7 @@ READING = (
     *(f"src/rarevote/io/{name}" for name in ("*.py", "read", "write", "platforms")),
     *(f"src/rarevote/kernels/{name}.py" for name in ("encode", "plain")),
 )
-SPINE = tuple(f"src/rarevote/{name}.py" for name in ("api", "result"))
+SPINE = tuple(f"src/rarevote/{name}.py" for name in ("api", "progress", "result"))
 FITTING = (
     *READING,
     *SPINE,
