@@ -38,5 +38,11 @@ def test_a_search_is_faster_than_chance_and_ranks_better() -> None:
     assert len(set(faster("find"))) == SETS
 
 
-def test_a_plan_is_not_a_search() -> None:
-    assert set(faster("plan")) == {"appendicitis", "amazon-sentiment-negative"}
+def test_a_plan_is_faster_than_chance_and_ranks_no_worse() -> None:
+    ours, chance = found("plan", "found"), found("random", "found")
+    assert all(share > 1.3 * chance[name, batch] for (name, batch), share in ours.items() if batch)
+    assert len(set(faster("plan"))) == SETS
+    ranked, by_chance = found("plan", "ap"), found("random", "ap")
+    last = {name: ranked[name, 8] - by_chance[name, 8] for name, batch in ranked if batch == 8}
+    assert [name for name, more in last.items() if more < 0.01] == ["music"]
+    assert abs(last["music"]) < 0.005
