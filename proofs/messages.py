@@ -40,7 +40,7 @@ PATTERNS = {
     r"\bas real ones mostly are\b": "as most real datasets are",
 }
 #: Where such a word is the plain one: to tell two things apart, and a class that people call "can't tell".
-ALLOWED = re.compile(r"can't tell|\b(tells?|told) (\w+ ){0,3}(apart|from)\b", re.IGNORECASE)
+ALLOWED = re.compile(r"can(no|')?t tell|\b(tells?|told) (\w+ ){0,3}(apart|from)\b", re.IGNORECASE)
 
 _SENTENCE = 5  # words; less is a label
 _SQL = re.compile(r"^\s*(select|from|where|create|copy|insert|with \w+ as|order by|group by|union|join)\b", re.I)

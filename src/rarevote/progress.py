@@ -49,7 +49,7 @@ def showing(progress: Watch = True) -> Iterator[None]:
 
     Args:
         progress: True for a bar in a terminal or a notebook, elsewhere lines on standard error; a function is called
-            with each :class:`~rarevote.ProgressStep` instead. With False, whatever shows steps already goes on.
+            with each :class:`~rarevote.ProgressStep` instead. With False, an active display of steps continues.
     """
     if not isinstance(progress, bool):
         with listening(progress):

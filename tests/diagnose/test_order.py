@@ -147,7 +147,8 @@ def test_more_numbers_than_grades() -> None:
 
 def test_hints() -> None:
     assert hint(tiny()) == (
-        "The answers look like grades; the votes are too few to tell. If they are, add ordered=['1', '2', '3', '4']"
+        "The answers look like grades; the votes are too few to be sure. If they are grades, add "
+        "ordered=['1', '2', '3', '4']"
     )
     strong = hint(ratings()) or ""
     assert strong.startswith("The answers look like grades (0 < 1 < 2 < 3 < 4), and neighbours are confused")

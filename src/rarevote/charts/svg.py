@@ -237,7 +237,7 @@ def inline_svg(text: str, *, label: str) -> str:
         label: what the chart shows, for those who cannot see it.
 
     Raises:
-        RarevoteError: the text is no SVG, or has a colour that the page does not know.
+        RarevoteError: the text is not SVG, or has a colour that the page does not know.
     """
     try:
         root = ElementTree.fromstring(text)
@@ -262,7 +262,7 @@ def adaptive_svg(text: str, *, label: str) -> str:
         label: what the chart shows, for those who cannot see it.
 
     Raises:
-        RarevoteError: the text is no SVG, or has a colour that the page does not know.
+        RarevoteError: the text is not SVG, or has a colour that the page does not know.
     """
     root = ElementTree.fromstring(inline_svg(text, label=label))
     root.set("xmlns", _NAMESPACE.strip("{}"))

@@ -29,7 +29,7 @@ def cost_matrix(costs: Costs, classes: NDArray[Any]) -> FloatArray:
             - a mapping ``{("sound", "defect"): 1, ...}`` or ``{"sound": {"defect": 1}, ...}``, true class first;
             - an array in the order of the classes.
 
-            Every pair of different classes needs a cost; a right decision costs nothing unless told.
+            Every pair of different classes needs a cost; a right decision costs nothing by default.
         classes: names of the classes.
 
     Returns:
@@ -93,7 +93,7 @@ def _file_pairs(path: Path, size: int) -> list[Pair]:
         with path.open(newline="", encoding="utf-8-sig") as handle:
             rows = [[cell.strip() for cell in row] for row in csv.reader(handle) if any(cell.strip() for cell in row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no CSV text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not CSV text"
         raise InputError(f"{path}: the cost matrix cannot be read ({reason})") from None
     if len(rows) != size + 1 or any(len(row) != size + 1 for row in rows):
         shape = f"{len(rows)} rows of {', '.join(str(n) for n in sorted({len(row) for row in rows}))} cells"

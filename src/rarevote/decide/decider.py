@@ -99,7 +99,7 @@ class Decided(NamedTuple):
 
 
 class CrowdSums(NamedTuple):
-    """What some items tell the decider; those of two parts add up, entry by entry.
+    """What the decider needs to know of some items; those of two parts add up, entry by entry.
 
     Attributes:
         survey: what the guards need.
@@ -241,7 +241,7 @@ class Deciding:
     def look(
         self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any], draws: DrawsLater | None = None
     ) -> CrowdSums:
-        """What these items tell (see :meth:`VoteSurvey.of`); ``draws`` are those of independent errors."""
+        """What these items show (see :meth:`VoteSurvey.of`); ``draws`` are those of independent errors."""
         permitted = self.own.ready(self.crowd.classes).permitted(part.votes)
         survey = VoteSurvey.of(part, task_ptr, worker, self.rare, permitted)
         return CrowdSums(survey, *self._may_be_flagged(part, draws))

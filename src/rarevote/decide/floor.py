@@ -1,4 +1,4 @@
-"""The floor of an audit: the fewest expert reviews that can certify a recall, whatever the method."""
+"""The minimum of an audit: the fewest expert reviews that can certify a recall, whatever the method."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ or that in which they err independently. What both need is said.
 Gold that is a *random sample* of the items can promise: with ``g`` of them of the class, flagging all items that score
 at least as high as the ``(r + 1)``-th lowest of them misses the target with probability at most
 ``P(Binomial(g, 1 - target) <= r)``. Where they are so few that this cannot be small, nothing is promised, and what
-remains is an audit, whose cost has a floor (:mod:`rarevote.decide.floor`).
+remains is an audit, which needs a minimum number of reviews (:mod:`rarevote.decide.floor`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ beyond what the truth would::
 
 With equal costs this is the probability of being wrong. With unequal ones it is not: where a missed defect costs 20, a
 rail called sound that is a defect with probability 0.2 comes before a rail called defect that is sound with
-probability 0.6. Answers that come back from a review are gold in the next run.
+probability 0.6. Answers from a review are gold in the next run.
 
 A plan of votes also chooses among items that nobody has labelled. Their class is not known to anyone, whatever features
 say of them, so ``d`` is the most frequent class: an item of another class is missed as long as it is not labelled, and
@@ -61,7 +61,7 @@ class ReviewItem:
         doubt: the class that speaks against it most.
         gain: by how much the expected cost falls once the truth is known.
         reason: why it is on the list, in words.
-        annotators: whom to ask, best first; nobody who has voted on the task.
+        annotators: whom to ask, best first; none who has voted on the task.
     """
 
     row: int
@@ -118,7 +118,7 @@ class ReviewPlan:
                 NO_ANSWER if item.decided is None else str(item.decided),
                 str(item.doubt),
                 f"{item.gain:.3f}",
-                ", ".join(map(str, item.annotators)) or "somebody new",
+                ", ".join(map(str, item.annotators)) or "a new annotator",
             ]
             for item in self.items[:top]
         ]
@@ -181,7 +181,7 @@ def plan_review(
         unlabelled: tasks that count as one of the most frequent class until they are labelled, (n); none if not given.
 
     Raises:
-        ParameterError: ``max_review`` is no whole number of at least 1.
+        ParameterError: ``max_review`` is not a whole number of at least 1.
         InputError: the arguments are not about the same tasks.
     """
     if isinstance(max_review, bool) or not isinstance(max_review, (int, np.integer)) or max_review < 1:
@@ -253,7 +253,7 @@ def available_workers(named: Iterable[Any], annotations: Annotations) -> IntArra
     """Numbers of the annotators who were named as available, ascending.
 
     Raises:
-        ParameterError: nobody is named, or a name that no vote has.
+        ParameterError: no one is named, or a name has no votes.
     """
     numbers = []
     for name in named:

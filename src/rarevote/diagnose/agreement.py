@@ -70,7 +70,7 @@ COEFFICIENTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAgreement:
-    """How far annotators agree; NaN where nothing can tell (no task has two votes, or there is one class only).
+    """How far annotators agree; NaN where it is undefined (no task has two votes, or there is only one class).
 
     Attributes:
         alpha: Krippendorff's alpha at ``level``.
@@ -122,8 +122,8 @@ def agreement(
     Args:
         data: whatever :func:`rarevote.read` takes.
         level: what alpha takes classes for: "nominal" names, "ordinal" ranks, "interval" numbers.
-        order: the classes from the lowest to the highest, where they are no numbers; with "interval" and names that are
-            no numbers, one apart.
+        order: the classes from the lowest to the highest, where they are not numbers; with "interval" such classes are
+            one apart.
         **reading: how to read the data.
 
     Raises:
@@ -187,7 +187,7 @@ def agreement_of(
 
 
 def agreement_figures(found: AnnotatorAgreement) -> dict[str, Any]:
-    """The same as plain values for JSON; null where nothing can tell."""
+    """The same as plain values for JSON; null where undefined."""
 
     def plain(value: float) -> float | None:
         return float(value) if np.isfinite(value) else None
@@ -225,7 +225,7 @@ def _scale(classes: NDArray[Any], level: Level, order: Sequence[Any] | None) -> 
     if order is None:
         if numbers is None:
             raise ParameterError(
-                f"level {level!r} needs an order, and {some_names(map(repr, names))} are no numbers: give "
+                f"level {level!r} needs an order, and {some_names(map(repr, names))} are not numbers: give "
                 "order=[...], the lowest class first"
             )
         ranks = np.argsort(np.argsort(numbers, kind="stable"), kind="stable")

@@ -89,7 +89,7 @@ class Finding(Described):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(CheckText):
-    """Whether the labels of a fit may be used.
+    """Whether the labels of a fit are reliable enough to use.
 
     Attributes:
         method: name of the method.
@@ -351,7 +351,7 @@ def _of_crowd(
         yield Finding(
             "crowd",
             "note",
-            f"{word} that hardly anybody voted for, with votes: {named}. Nothing can be said about them.",
+            f"{word} with very few votes: {named}. Nothing can be said about them.",
         )
 
 

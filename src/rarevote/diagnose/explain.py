@@ -4,8 +4,8 @@ In log odds of the label against its strongest rival::
 
     log P(label) / P(rival) = prior + sum of the contributions of the votes
 
-Methods whose posterior is no such sum (a majority vote, a threshold, a network) are explained by their votes and their
-posterior alone.
+Methods whose posterior is not such a sum (a majority vote, a threshold, a network) are explained by their votes and
+their posterior alone.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Explanation:
         p: probability of every class, (n_classes).
         posterior: the method's own, which the evidence adds up to, (n_classes).
         is_gold: whether the label was given as known.
-        weighed: the evidence, or None where the method's posterior is no sum of it (or the label was given).
+        weighed: the evidence, or None where the method's posterior is not a sum of it (or the label was given).
         has_answer: whether the item got a label; without one, ``label`` is the likeliest class.
         method: name of the method.
         shown: what is shown of the item, by name of the column.

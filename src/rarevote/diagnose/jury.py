@@ -42,7 +42,7 @@ class JuryCondition:
         n_bad: ``|B|``, the annotators who are right at most half the time.
         mean_margin: mean accuracy minus 1/2, of which the bound is a cautious estimate.
         missing_specialists: how many specialists of margin ``delta`` must join until the condition holds; 0 where
-            it does, infinity where nobody has a margin to go by.
+            it does, infinity where no one has a positive margin.
     """
 
     n_workers: int
@@ -56,7 +56,7 @@ class JuryCondition:
 
     @property
     def holds(self) -> NDArray[np.bool_]:
-        """Whether majority vote recovers the class as the crowd grows, as far as the bound can tell."""
+        """Whether majority vote recovers the class as the crowd grows, as far as the bound shows."""
         return self.left_side > 1
 
 
@@ -147,9 +147,9 @@ def jury_sentences(jury: JuryCondition, names: NDArray[Any]) -> list[str]:
     lacking = [k for k in range(len(names)) if not jury.holds[k]]
     for k in lacking[:_MAX_LACKING]:
         missing = jury.missing_specialists[k]
-        cure = "Nobody here recognises it more often than not."
+        cure = "No annotator here recognises it more often than not."
         if isfinite(missing) and missing > _MAX_NEWCOMERS * jury.n_workers:
-            cure = "Only newcomers far better at it than anybody here would change that."
+            cure = "Only new annotators who are far better at it would change that."
         elif isfinite(missing):
             people, best = counted(missing, "more annotator"), counted(jury.n_good[k], "best person", "best people")
             cure = f"It would take about {people} as good at it as its {best}."

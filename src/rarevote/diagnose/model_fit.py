@@ -7,7 +7,7 @@ many of the others do. A figure is *off* if it lies outside what 99% of such rep
 (Bonferroni), and is off by enough to matter: with a million votes every difference is significant, and few are
 relevant.
 
-Pairs of people who agree more than the model expects of two independent ones of their skills are told as well.
+Pairs of people who agree more than the model expects of two independent ones of their skills are reported as well.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class ModelFit:
     Attributes:
         statistics: all figures.
         pairs: pairs of annotators who agree more than the model expects, the most striking first.
-        share_in_pairs: of the votes, those by somebody in ``pairs``.
+        share_in_pairs: the share of votes by annotators in ``pairs``.
         n_pairs: pairs that were compared.
         n_tasks: items that were looked at.
         n_replicates: times that the votes were cast again.
@@ -203,7 +203,7 @@ def model_fit(estimator: Estimator, *, n_replicates: int = N_REPLICATES) -> Mode
 
 
 def statistics_of(votes: SomeVotes, label: IntArray) -> FloatArray:
-    """The figures where the votes say ``label``, (3 + 2 K); NaN where nothing can tell.
+    """The figures where the votes say ``label``, (3 + 2 K); NaN where undefined.
 
     Unanimous items, share of the leading label, agreement of two votes, shares of the classes in the votes, and how
     many of the others join a vote for each class.

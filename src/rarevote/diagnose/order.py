@@ -198,7 +198,7 @@ def _words_of(found: OrderCheck, grades: Grades) -> str | None:
     """What the votes say about an order that the names suggest; None where they speak against it."""
     option = how(f"ordered={list(grades.names)}", f"--ordered {shlex.quote(grades.text)}")
     if found.pairs < _FEW_PAIRS:
-        return f"The answers look like grades; the votes are too few to tell. If they are, add {option}"
+        return f"The answers look like grades; the votes are too few to be sure. If they are grades, add {option}"
     if found.gain <= 0 or found.better > _FEW_BETTER:
         return None
     if found.gain >= _PROVEN * found.se > 0:

@@ -38,7 +38,7 @@ ORDERED_COEFFICIENTS = {
 
 @dataclass(frozen=True)
 class OrderedAgreement:
-    """How far annotators agree on grades; NaN where nothing can tell.
+    """How far annotators agree on grades; NaN where undefined.
 
     Attributes:
         alpha: Krippendorff's alpha, ordinal.
@@ -65,7 +65,7 @@ class OrderedAgreement:
         return f"On grades, where a near miss counts less than a far one: {', '.join(said)}."
 
     def figures(self) -> dict[str, Any]:
-        """The same as plain values for JSON; null where nothing can tell."""
+        """The same as plain values for JSON; null where undefined."""
 
         def plain(value: float) -> float | None:
             return float(value) if np.isfinite(value) else None

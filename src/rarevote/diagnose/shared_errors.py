@@ -85,7 +85,7 @@ class ErrorsAlike:
         reference: what an error is measured by: "gold" or "others".
         n_items: items with a reference.
         clusters: of at least two each, the largest first.
-        n_effective: how many independent annotators they amount to; NaN where nobody can be compared.
+        n_effective: how many independent annotators they amount to; NaN where no one can be compared.
         n_tasks: of the crowd.
     """
 
@@ -149,7 +149,9 @@ class ErrorsAlike:
                 f"they amount to about {cluster.n_effective:.1f} independent annotators."
             )
         if not self.clusters:
-            said.append("Nobody errs more alike than independent annotators of the same skills would.")
+            said.append(
+                "No two annotators make the same mistakes more often than independent ones of their skills would."
+            )
         return said
 
     def figures(self) -> dict[str, Any]:

@@ -7,9 +7,9 @@ The classes of the items are not certain, so each vote counts as far as its item
     a_rk ~ Beta(hits_rk + s m_k, misses_rk + s (1 - m_k)),    s = 4
 
 with the expected hits and misses, and ``m_k`` the share that all annotators together recognise: as if everybody had
-answered four more items like the average person, so that one vote makes nobody perfect. The probabilities are tempered,
-which draws recalls of a rare class towards the average: on the shipped rail example 25 of 40 intervals cover the recall
-of defects that the truth shows (33 of 40 with Dawid–Skene's probabilities).
+answered four more items like the average person, so that no one is perfect after one vote. The probabilities are
+tempered, which draws recalls of a rare class towards the average: on the shipped rail example 25 of 40 intervals cover
+the recall of defects that the truth shows (33 of 40 with Dawid–Skene's probabilities).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Workers:
     Attributes:
         names: as given.
         n_votes: votes of each.
-        n_abstentions: answers that were no votes.
+        n_abstentions: answers that were not votes.
         agreement: share of a worker's votes that equal the label of their item, among items that have one.
         seen: expected number of a worker's votes on items of each class, ``sum_i P(class of i is k)``.
         accuracy: probability to recognise a class.

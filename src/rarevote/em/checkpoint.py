@@ -2,7 +2,7 @@
 
 A checkpoint is a folder per saved iteration::
 
-    DIR/round-000020/local-00000.npz ...   the local state of every shard, written by whoever holds the shard
+    DIR/round-000020/local-00000.npz ...   the local state of every shard, written by the holder of the shard
     DIR/round-000020/shared.npz            the shared parameters
     DIR/round-000020/loop.json             the rest of the loop's state, and what the fit is of
 

@@ -120,4 +120,4 @@ class Runner(ABC):
 
     @abstractmethod
     def digest(self, crowd: CrowdFacts, gold: Gold) -> str:
-        """Tells a crowd with its gold from others, so that a checkpoint is resumed with the votes it is of."""
+        """Identifies a crowd with its gold, so that a checkpoint is resumed with the votes it is of."""

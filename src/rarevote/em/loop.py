@@ -135,7 +135,7 @@ def run_em(
         exact: solve every maximisation step to ``gradient_tolerance`` with the posterior frozen.
         gradient_tolerance: Euclidean norm of the gradient at which a maximisation step counts as solved.
         accelerate: extrapolate steps; the model must state what that needs.
-        callback: told about every iteration.
+        callback: called after every iteration.
         checkpoint: saves the fit now and then; what it has saved is resumed.
     """
     loop = _Loop(model, engine, shared, exact, gradient_tolerance, accelerate and not exact)

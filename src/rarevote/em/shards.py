@@ -6,7 +6,7 @@ The order in which shards are added is that of a binary tree over their numbers,
 
 A holder of neighbouring shards can add up its part of the tree on its own, and the parts of several holders fit
 together: the sum is the same to the last bit however the shards are spread over threads and machines. A holder of one
-half, quarter or eighth has a single sum to tell.
+half, quarter or eighth sends a single sum.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def gigabytes(n_bytes: float) -> str:
 
 
 def physical_memory() -> int:
-    """Bytes of memory that the machine has; 0 where it does not tell."""
+    """Bytes of memory that the machine has; 0 where that is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -33,7 +33,7 @@ def available_memory() -> int | None:
     """Bytes that this process may still take: the least of what machine, container and ``ulimit -v`` leave it.
 
     Returns:
-        None where nobody tells.
+        None where that is unknown.
     """
     told = (_left_on_machine(), _left_in_container(), address_space_left())
     return min((left for left in told if left is not None), default=None)

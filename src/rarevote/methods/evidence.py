@@ -38,7 +38,7 @@ class WeighsVotes(Estimator):
 
         log P(class k | votes) = log prior_k + sum over votes log P(vote | class k) + constant
 
-    so that every vote has a share in the outcome that can be shown; :mod:`rarevote.diagnose.explain` tells people.
+    so that every vote has a share in the outcome that can be shown; :mod:`rarevote.diagnose.explain` shows it.
     """
 
     def evidence(self, task: int) -> Evidence:

@@ -43,7 +43,7 @@ class Plots:
         true = {curve.class_code: curve for curve in found.true_trade_offs}
         first = next(iter(found.trade_offs), None)
         chart = None if first is None else trade_off_chart(found, first, true.get(first.class_code))
-        return _drawn(chart, "the votes cannot tell the recall: give the truth of some items, trade_off(truth)")
+        return _drawn(chart, "the votes do not show the recall: give the truth of some items, trade_off(truth)")
 
     def annotators(self) -> Any:
         """The ability map: each annotator by the share of the commonest and of the rare class that they recognise."""

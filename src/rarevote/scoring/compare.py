@@ -178,7 +178,7 @@ def score_probabilities(
         probabilities: of every class, rows summing to one, (n, n_classes).
         classes: names of the classes, in the order of the columns.
         truth: true labels, (n); they may name classes that ``classes`` lacks.
-        answers: labels given, (n); one that is no class has no probability and is left out of the calibration.
+        answers: labels given, (n); one that is not a class has no probability and is left out of the calibration.
     """
     foreign = sort_labels(set(truth).difference(classes))
     place = numbered([*classes, *foreign])

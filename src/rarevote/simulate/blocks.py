@@ -37,7 +37,7 @@ class Stream(IntEnum):
 
 
 class TaskBlock(NamedTuple):
-    """Up to 10 000 consecutive tasks and who works on them, before anybody has answered."""
+    """Up to 10 000 consecutive tasks and who works on them, before any answer."""
 
     first_task: int
     truth: NDArray[np.int32]

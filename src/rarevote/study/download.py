@@ -36,7 +36,7 @@ def download(
 ) -> None:
     """Fetch ``url`` into ``target``.
 
-    Two downloads of one file may run at once: the old part goes to whichever is first to rename it.
+    Two downloads of one file may run at once: the first to rename the old part gets it.
 
     Args:
         url: an http or https address.

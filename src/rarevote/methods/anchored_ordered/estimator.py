@@ -199,7 +199,7 @@ class AnchoredOrdered(Anchored):
         return {"nearness": self.nearness_}
 
     def relative_leans(self) -> FloatArray | None:
-        """Each worker's lean beyond the crowd's median, in grades: a crowd may lean as a whole, which is no news."""
+        """Each worker's lean beyond the crowd's median, in grades: a lean of the whole crowd does not count."""
         lean, _ = self._leans()
         return np.asarray(lean - np.median(lean)) if len(lean) else None
 

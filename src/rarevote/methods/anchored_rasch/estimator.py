@@ -53,7 +53,7 @@ class AnchoredRasch(Anchored):
     A fixed class prior keeps classes from dying out. The fit's posterior is :attr:`posterior_`. What is *reported*
     (:attr:`reported_`, :attr:`probas_`) discounts votes that err together and leaves room for lapses; it needs no
     further calibration. Labels are *decided* by the balanced rule: a miss counts as much as the classes are unequal, at
-    most as ``cap`` false alarms, among the classes that somebody voted for.
+    most as ``cap`` false alarms, among the classes with votes.
 
     The reported share of a rare class is about its share of the votes, which contains the false alarms: a prevalence
     needs gold. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.
@@ -346,7 +346,7 @@ class AnchoredRasch(Anchored):
     def errors_(self) -> Any:
         """Habits of erring: rows (worker, label given), columns true classes, P(label | worker, true class, wrong).
 
-        The layout is that of Dawid–Skene. A right answer is no error: the diagonal is 0, and within a worker each
+        The layout is that of Dawid–Skene. A right answer is not an error: the diagonal is 0, and within a worker each
         column sums to one. ``sigmoid`` of :attr:`abilities_` is the chance of being right on an item of average
         difficulty.
         """

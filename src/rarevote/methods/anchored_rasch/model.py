@@ -459,7 +459,7 @@ def em_step(
 class AnchoredReport(Passes[ReportShared, Posterior, ReportSums]):
     """The two passes of the report as an engine sees them; the local state is the reported probability.
 
-    The first weighs the votes, and its sums tell the shares of the classes. The second, with these shares, allows for a
+    The first weighs the votes, and its sums give the shares of the classes. The second, with these shares, allows for a
     lapse in what the first has written.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Anchored Rasch with a prior of each item's own, from features: the workers again, and the report.
 
-With ``pi_i`` the prior of item ``i`` in place of ``pi``, anchors as they are, the fit goes on from the votes-only one.
-Votes and features are then tempered together, the features as one more vote::
+With ``pi_i`` the prior of item ``i`` in place of ``pi``, anchors as they are, the fit continues from the votes-only
+one. Votes and features are then tempered together, the features as one more vote::
 
     p_ik ~ pi_k exp((L_ik + log pi_ik - log pi_k) / (1 + rho v_i))
 
@@ -60,7 +60,7 @@ class ItemPriorModel(AnchoredModel):
         return self.offsets[first : first + shard.task_ptr.size - 1]
 
     def step(self, shared: Any, shard: Any, local: Any, out: Any, stats: Any, refresh: bool, damping: float) -> float:
-        """One pass over a shard; the first, too, computes the posterior: its start is no vote share."""
+        """One pass over a shard; the first, too, computes the posterior: its start is not a vote share."""
         return super().step(shared, shard, local, out, stats, True, damping)
 
 
@@ -148,7 +148,7 @@ class FeatureOutcome:
         return np.asarray(has_row & (pool | self.record.used))
 
     def widened(self, kept: IntArray, n_classes: int) -> FeatureOutcome:
-        """The same where there are further classes that nobody voted for."""
+        """The same with further classes without votes."""
         if len(kept) == n_classes:
             return self
 

@@ -1,9 +1,9 @@
 """The difficulties of one task, solved within a CC-Rasch pass.
 
-EM creeps where a task is torn between classes: its posterior decides how far its difficulties move, and they decide the
-posterior. So Newton's steps are taken on the likelihood itself, in which the posterior is no parameter. Few tasks need
-more than one; a block leaves those to the loops here, a task at a time. In whole arrays: ``_LocalProblem`` of
-:mod:`rarevote.methods.cc_rasch.plain`.
+EM creeps where a task is torn between classes: its posterior decides how far its difficulties move, and they decide
+the posterior. So Newton's steps are taken on the likelihood itself, in which the posterior is not a parameter. Few
+tasks need more than one; a block leaves those to the loops here, a task at a time. In whole arrays: ``_LocalProblem``
+of :mod:`rarevote.methods.cc_rasch.plain`.
 """
 
 from __future__ import annotations

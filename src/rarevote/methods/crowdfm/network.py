@@ -82,7 +82,7 @@ class CrowdFMWeights:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray[Any]]) -> CrowdFMWeights:
-        """Parameters from named tensors, as read from a checkpoint; the names tell the number of layers.
+        """Parameters from named tensors, as read from a checkpoint; the names give the number of layers.
 
         Args:
             tensors: Arrays under their published names: ``encoder.x_worker`` (32,),

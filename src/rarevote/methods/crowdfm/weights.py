@@ -357,7 +357,7 @@ def _storage(identity: object) -> _Storage:
         case ("storage", _Global(name), str(key), str(), int(count)):
             if name == _FLOAT_STORAGE and _are_counts(count):
                 return _Storage(key, count)
-    raise WeightsError("its pickle refers to something that is no storage of float32 numbers")
+    raise WeightsError("its pickle refers to something other than a storage of float32 numbers")
 
 
 def _reduce(function: object, arguments: object) -> object:

@@ -146,7 +146,7 @@ class DawidSkene(ConfusionEstimator):
     ``priors_``, ``loss_history_`` and the number of iterations. That asks for two peculiarities: counts are raised to
     1e-10 before they are normalised over the labels that the worker used, and the stopping rule looks at crowd-kit's
     bound, which counts the log prior once per annotation. ``bound="exact"`` looks at the objective instead; it
-    usually goes on for longer.
+    usually takes longer.
 
     The learned prior works against rare classes: see :class:`rarevote.CCRasch` where they matter. Memory: a few times
     ``n_workers * n_classes**2`` numbers.

@@ -34,7 +34,7 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         alpha_r ~ N(1, 1),   b_i ~ N(1, 1)
 
     Ability and difficulty do not depend on the class: the model takes an annotator to be as good at the rare class as
-    at the common one. The class prior is uniform and fixed unless told otherwise. EM maximises the penalised
+    at the common one. The class prior is uniform and fixed by default. EM maximises the penalised
     likelihood ``F = sum_i log sum_k pi_k prod_r P(y_ir | k) - sum (alpha - 1)^2/2 - sum (b - 1)^2/2`` from
     ``alpha = b = 1`` to convergence; ``F`` never falls. It has several optima; this finds the one that EM reaches from
     there.
@@ -48,8 +48,8 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
             default is there to be never reached.
         tol: stop when ``F`` gains less than this per annotation.
         silent: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
-        labels_priors: class prior by class, as a Series or mapping; another name for ``prior``. A class that nobody
-            voted for may be named: it is one of the classes then.
+        labels_priors: class prior by class, as a Series or mapping; another name for ``prior``. A class
+            without votes that is named here is one of the classes.
         alphas_priors_mean: prior means of the abilities: a number, or a Series or mapping by worker.
         betas_priors_mean: prior means of ``b``: a number, or a Series or mapping by task.
         m_step_max_iter: accepted for crowd-kit's sake; without effect, as every pass takes one Newton step.

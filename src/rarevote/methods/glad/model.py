@@ -3,7 +3,7 @@
 ::
 
     P(worker r is right on task i) = sigmoid(alpha_r * exp(b_i));  errors uniform over the other classes
-    alpha_r ~ N(mean_r, 1),   b_i ~ N(mean_i, 1)                   (means of 1 unless told otherwise)
+    alpha_r ~ N(mean_r, 1),   b_i ~ N(mean_i, 1)                   (means of 1 by default)
 
     F = sum_i log sum_k pi_k prod_r P(y_ir | k) - 1/2 sum_r (alpha_r - mean_r)^2 - 1/2 sum_i (b_i - mean_i)^2
 
@@ -65,7 +65,7 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
         easiness_mean: prior means of b, (n), or (1) for one mean of all.
         log_prior: log class prior, (K).
         estimate_prior: whether to learn it.
-        task_ptr: where the votes of each task of the whole crowd begin; tells which tasks a shard has, where each has
+        task_ptr: where the votes of each task of the whole crowd begin; shows which tasks a shard has, where each has
             a prior mean of its own.
     """
 

@@ -50,7 +50,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
 
     With ``start="votes"`` nothing depends on names: the first run starts from the soft majority vote, the other
     ``n_restarts - 1`` from parameters with noise that is drawn per distinct voting record (counts of votes and of
-    agreement); each goes on until the objective stands still, and the best wins, an earlier run on a tie.
+    agreement); each continues until the objective stops changing, and the best wins, an earlier run on a tie.
 
     Args:
         n_restarts: number of runs, with ``start="votes"``.

@@ -1,7 +1,7 @@
 """One MACE pass over a run of tasks.
 
 A worker who copies the truth gives label ``k`` for class ``k`` only; a spammer gives it whatever the class is. So an
-annotation tells two numbers: what it says of every class, ``spam``, and what it adds for the class voted for,
+annotation gives two numbers: what it says of every class, ``spam``, and what it adds for the class voted for,
 ``bonus``. The log joint probability of a class is a constant of the task plus the bonuses of its voters, and all that
 the workers' side needs is how much posterior their votes met.
 """
