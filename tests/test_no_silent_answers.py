@@ -219,7 +219,7 @@ def test_scores_that_cannot_be_paired_are_refused() -> None:
         rarevote.score(truth, pd.Series(["x", "y"], index=[0, 1]))
     with pytest.raises(InputError, match="'a' more than once"):
         rarevote.score(truth, pd.Series(["x", "y"], index=["a", "a"]))
-    with pytest.warns(RarevoteWarning, match="1 tasks of the truth have no answer"):
+    with pytest.warns(RarevoteWarning, match="left out: 1 task of the truth without an answer"):
         assert rarevote.score(truth, truth[:1]).n_items == 1
     # Nobody indexed these: pandas only counted the rows.
     assert rarevote.score(pd.Series(["x", "y"]), ["x", "y"]).accuracy == 1.0

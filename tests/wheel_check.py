@@ -19,6 +19,7 @@ TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 VERBS = """
 --version
 methods
+help aggregate
 datasets
 datasets list
 datasets show rte

@@ -28,7 +28,7 @@ from rarevote.api import Fitted, fit
 from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.names import as_name_array, find_name, pair_name, positions_of, some_names, sort_names
 from rarevote.crowd.steps import within
-from rarevote.crowd.words import facts_html
+from rarevote.crowd.words import counted, facts_html
 from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
 from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.errors import InputError, ParameterError, about, how, warn_user
@@ -249,7 +249,7 @@ class FittedEach(_Problems[Fitted]):
         return self.parts[label].audit(self.positive(label), target, **options)
 
     def __repr__(self) -> str:
-        return f"FittedEach({len(self)} {self.by}s: {some_names(self.parts)})"
+        return f"FittedEach({counted(len(self), self.by)}: {some_names(self.parts)})"
 
 
 @with_named_arguments
@@ -515,10 +515,13 @@ class ResultEach(_Problems[Result], Framed):
             [name, one.fitted.annotations.n_annotations, len(one.codes), self.flagged(name)]
             for name, one in self.parts.items()
         ]
-        return facts_html(f"Result of {len(self)} {self.fitted.by}s", {"items": len(self.tasks)}, [header, *rows])
+        return facts_html(
+            f"Result of {counted(len(self), self.fitted.by)}", {"items": len(self.tasks)}, [header, *rows]
+        )
 
     def __repr__(self) -> str:
-        return f"ResultEach({len(self)} {self.fitted.by}s of {len(self.tasks)} items: {some_names(self.parts)})"
+        items, problems = counted(len(self.tasks), "item"), counted(len(self), self.fitted.by)
+        return f"ResultEach({problems} of {items}: {some_names(self.parts)})"
 
 
 def _file_names(names: list[str]) -> dict[str, str]:

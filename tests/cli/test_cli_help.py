@@ -52,6 +52,25 @@ def parsed(words: list[str]) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "rarevote")
+def test_help_of_a_verb_is_what_the_verb_shows(path: tuple[str, ...]) -> None:
+    shown = rarevote(*path, "--help").stdout
+    assert shown.startswith("Usage: rarevote")
+    assert rarevote("help", *path).stdout == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["audt"], "No such command 'audt'. Did you mean 'audit'?"),
+        (["audit", "strat"], "No such command 'strat'. Did you mean 'start'?"),
+        (["check", "x"], "rarevote check has no verbs of its own, got 'x'"),
+    ],
+)
+def test_help_of_a_verb_that_does_not_exist(words: list[str], said: str) -> None:
+    assert said in rarevote("help", *words, code=2).stderr
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "rarevote")
 def test_help_has_examples_that_are_commands(path: tuple[str, ...]) -> None:
     command = COMMANDS[path]
     assert (command.epilog or "").startswith("Examples:\n"), "give the verb an epilog that begins with Examples:"
@@ -76,8 +95,8 @@ def test_a_mistaken_example_would_be_noticed() -> None:
 def test_verbs_that_make_results_speak_json() -> None:
     verbs = {path: command for path, command in COMMANDS.items() if not hasattr(command, "commands")}
     silent = {path for path, command in verbs.items() if "--json" not in {o for p in command.params for o in p.opts}}
-    # A page, a folder of files and studies are for people; groups do nothing themselves.
-    assert {path[0] for path in silent} <= {"simulate", "demo", "datasets", "study"}
+    # A page, a folder of files, studies and help are for people; groups do nothing themselves.
+    assert {path[0] for path in silent} <= {"simulate", "demo", "datasets", "study", "help"}
 
 
 def test_one_dataset_as_json() -> None:

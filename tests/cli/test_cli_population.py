@@ -270,7 +270,7 @@ def test_where_most_items_have_one_vote_everything_says_the_same(tmp_path: Path)
         (f"t{n:02d}", worker, "ab"[n % 4 == 0]) for n in range(40) for worker in ("uvw" if n % 4 == 1 else "uvw"[n % 3])
     ]
     votes.write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in given))
-    sentence = "30 of 40 items have a single vote, and their label is that vote: a second vote on them would help most"
+    sentence = "30 of 40 items have a single vote, which is the label: a second vote there would help most"
     done = command("aggregate", votes, "-o", out, "--strict")
     assert done.stderr.count(sentence) == 1
     summary = json.loads(command("aggregate", votes, "-o", out, "--json").stdout)

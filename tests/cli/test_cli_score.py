@@ -67,7 +67,7 @@ def test_a_person_sees_the_rare_class_first(files: dict[str, Any]) -> None:
     assert lines[0] == "against the truth of 50 tasks"
     assert lines[3].startswith("b (rare)")
     assert "log loss" in done.stdout
-    assert "2 tasks of the truth have no result" in done.stderr
+    assert "not scored: 2 tasks of the truth without a result" in done.stderr
     assert "10 tasks of the result have no truth" in done.stderr
     assert rarevote("score", files["folder"] / "result.csv", "--truth", files["truth"], "-q").stderr == ""
 

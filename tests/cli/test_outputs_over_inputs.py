@@ -44,6 +44,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "score": ({"truth", "result"}, set()),
     "simulate": (set(), {"out"}),
     "methods": (set(), set()),
+    "help": (set(), set()),
     "demo": (set(), {"report"}),
     "audit review": ({"plan"}, {"offline"}),
     "audit start": ({*FIT, "instructions"}, {"plan", "review_out"}),

@@ -306,7 +306,7 @@ def test_mostly_single_votes_are_told_and_not_strict_about(client: Any, tmp_path
     votes.write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
     here = command("aggregate", votes, "--strict", "--out", tmp_path / "here.csv").stderr
     there = aggregated(client, votes, tmp_path / "there", "--strict")
-    told = "rarevote: warning: 30 of 40 items have a single vote, and their label is that vote"
+    told = "rarevote: warning: 30 of 40 items have a single vote, which is the label"
     assert [line.startswith(told) for line in warnings_in(here)].count(True) == 1
     assert warnings_in(there) == warnings_in(here)
 

@@ -204,7 +204,7 @@ def test_truth_and_gold_never_extend_the_population(tmp_path: Path) -> None:
     votes = table(tmp_path / "votes.csv", ["alpha", "beta"])
     crowd = read(votes)
     assert set(crowd.truth({"alpha": "yes", "gamma": "no"})) == {"alpha", "gamma"}
-    with pytest.warns(RarevoteWarning, match="gold for 1 tasks without annotations is left out"):
+    with pytest.warns(RarevoteWarning, match="gold for 1 task without votes is left out"):
         fitted = rarevote.fit(votes, "gold-majority-vote", gold={"alpha": "yes", "gamma": "no"})
     assert fitted.crowd.population.tolist() == ["alpha", "beta"]
 

@@ -58,7 +58,7 @@ def test_gold_for_unknown_tasks_only(row: MethodRow) -> None:
 @with_gold
 @pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
 def test_gold_for_some_unknown_tasks(row: MethodRow) -> None:
-    with pytest.warns(RarevoteWarning, match=r"gold for 1 tasks without annotations is left out \(first: 'x1'\)"):
+    with pytest.warns(RarevoteWarning, match=r"gold for 1 task without votes is left out \(first: 'x1'\)"):
         model = row.make().fit(columns(ROWS), {**TRUTH, "x1": "a"})
     assert "x1" not in model.labels_.to_dict()
 

@@ -38,6 +38,7 @@ VERBS = (
     "watch",
     "datasets",
     "study",
+    "help",
 )
 _ROOM = "where memory is limited, allow at least 2 GB"
 

@@ -279,9 +279,7 @@ def _tell(summary: dict[str, Any], out: Path | None) -> None:
     for line in score_words(summary["scores"]) if "scores" in summary else ():
         say(line)
     say()
-    left_out = tell_classes(summary["classes"], rare["class"], summary.get("ordered", ()))
-    if left_out:
-        say()
+    tell_classes(summary["classes"], summary["n_tasks"], rare["class"], summary.get("ordered", ()))
     seconds = ", ".join(f"{part} {value:.2f} s" for part, value in summary["seconds"].items())
     say(f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; {seconds}")
     say(f"decided by {summary['decided_by']}")
@@ -354,11 +352,12 @@ def _refuse_unread(options: dict[str, Any]) -> None:
 
 def _tell_dask(summary: dict[str, Any], out: Path) -> None:
     say(
-        f"{summary['n_annotations']:,} annotations, {summary['n_tasks']:,} tasks, {summary['n_workers']:,} workers, "
-        f"{len(summary['classes'])} classes in {summary['n_shards']:,} shards"
+        f"{counted(summary['n_annotations'], 'annotation')}, {counted(summary['n_tasks'], 'task')}, "
+        f"{counted(summary['n_workers'], 'worker')}, {counted(len(summary['classes']), 'class', 'classes')} in "
+        f"{counted(summary['n_shards'], 'shard')}"
     )
     say()
-    tell_classes(summary["classes"], ordered=summary.get("ordered", ()))
+    tell_classes(summary["classes"], summary["n_tasks"], ordered=summary.get("ordered", ()))
     seconds = summary["seconds"]
     say(
         f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; "

@@ -12,7 +12,8 @@ from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, verb
-from rarevote.cli.show import aligned, say, share, tell, tell_rest
+from rarevote.cli.show import aligned, percent, say, tell, tell_rest
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError, warn_user
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def annotators(
         for warning in found.alike.warnings:
             warn_user(f"{name}: {warning}" if name else warning)
     if out is not None:
-        say(f"wrote {out}: {crowd.annotations.n_workers:,} annotators")
+        say(f"wrote {out}: {counted(crowd.annotations.n_workers, 'annotator')}")
 
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
@@ -116,8 +117,11 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
         [
             str(workers.names[r]),
             f"{workers.n_votes[r]:,}",
-            *(f"{workers.accuracy[r, k]:.2f} ({workers.low[r, k]:.2f} to {workers.high[r, k]:.2f})" for k in told),
-            share(workers.agreement[r]),
+            *(
+                f"{percent(workers.accuracy[r, k])} ({percent(workers.low[r, k])} to {percent(workers.high[r, k])})"
+                for k in told
+            ),
+            percent(workers.agreement[r]),
             *([] if found.leans is None else [lean_words(float(found.leans[r]))]),
             PROFILE_WORDS[Profile(int(workers.profile[r]))],
         ]
@@ -137,7 +141,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
                 [
                     f"{words}: {meanings[profile]}",
                     f"{workers.count(profile):,}",
-                    share(workers.count(profile) / n_workers),
+                    percent(workers.count(profile) / n_workers),
                 ]
                 for profile, words in PROFILE_WORDS.items()
             ],

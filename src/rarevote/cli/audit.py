@@ -295,7 +295,7 @@ def finish(
         say(f"{len(audit.pending):,} drawn items were not answered; the certificate holds without them")
     if gold := gold_words(audit):
         say(gold)
-    say(f"wrote {out}: {len(rows['task']):,} tasks")
+    say(f"wrote {out}: {counted(len(rows['task']), 'task')}")
     say(f"wrote {certificate}; to check it: {command('rarevote', 'audit', 'verify', plan, certificate)}")
     say(f"wrote {page}: the certificate as a page, to read and share")
     if not audit.plan.repeats:

@@ -14,7 +14,7 @@ from rarevote.cli.options.fit import ordered_option
 from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, names_option, verb
-from rarevote.cli.show import aligned, say, share, tell, told_classes, warn
+from rarevote.cli.show import aligned, percent, say, share, tell, told_classes, warn
 from rarevote.crowd.steps import within
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
@@ -207,7 +207,7 @@ def _tell(summary: dict[str, Any]) -> None:
     tell(f"share of the {counted(summary['n_tasks'], 'item')} that each method gives to a class")
     shares = {name: entry["share_of_tasks"] for name, entry in methods.items()}
     told, left_out = told_classes(next(iter(shares.values())), rare)
-    rows = [[_class_title(one, rare), *(share(of_method[one]) for of_method in shares.values())] for one in told]
+    rows = [[_class_title(k, rare), *(percent(one[k], fine=True) for one in shares.values())] for k in told]
     rows.append(["iterations", *(str(entry["n_iter"]) for entry in methods.values())])
     rows.append(["seconds", *(f"{entry['seconds']:.2f}" for entry in methods.values())])
     titles = [name + ("" if entry["converged"] else " (not converged)") for name, entry in methods.items()]
@@ -275,7 +275,7 @@ def _tell_agreement(summary: dict[str, Any]) -> None:
             [
                 [
                     f"{one['first']} / {one['second']}",
-                    share(one["share_equal"]),
+                    percent(one["share_equal"], fine=True),
                     share(one["kappa"]),
                     f"{one['n_different']:,}",
                 ]

@@ -32,7 +32,7 @@ def demo(report: Path | None) -> None:
     defects = sum(label == RARE for label in truth.values())
     tell(
         f"Rail inspection (simulated): {votes.n_tasks:,} images, {defects} of them with a defect "
-        f"({percent(defects / len(truth), fine=True)}),\n{votes.n_workers} inspectors, {votes.n_annotations:,} votes. "
+        f"({percent(defects / len(truth))}),\n{votes.n_workers} inspectors, {votes.n_annotations:,} votes. "
         "Most inspectors overlook some defects.\n"
     )
     results = {name: fit(crowd, name, rare=RARE).decide(allow_unvoted=True) for name in METHOD_TITLES}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rarevote.cli.options.output import write_result
-from rarevote.cli.show import aligned, decision_words, is_quiet, say, score_words, share, tell, tell_json
+from rarevote.cli.show import aligned, decision_words, is_quiet, percent, say, score_words, tell, tell_json
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 
@@ -134,9 +134,9 @@ def overview(result: ResultEach) -> str:
                 f"{summary['n_annotations']:,}",
                 f"{summary['n_tasks']:,}",
                 about,
-                share(figures["share_of_votes"]),
+                percent(figures["share_of_votes"], fine=True),
                 f"{figures['tasks']:,}",
-                share(figures["share_of_tasks"]),
+                percent(figures["share_of_tasks"], fine=True),
             ]
         )
     return aligned([result.fitted.by, "votes", "items", "class", "of votes", "flagged", "of items"], rows)

@@ -15,7 +15,8 @@ from rarevote.cli.options.output import (
 )
 from rarevote.cli.options.reading import Reading, with_optional_reading
 from rarevote.cli.options.verb import PATH, argument, verb
-from rarevote.cli.show import aligned, say, share, tell_json, told_classes
+from rarevote.cli.show import aligned, percent, say, tell_json, told_classes
+from rarevote.crowd.words import counted, part_of
 from rarevote.errors import ParameterError
 
 
@@ -87,17 +88,18 @@ def _tell(summary: dict[str, Any], out: Path | None) -> None:
     say()
     counts = summary["classes"]
     told, left_out = told_classes(counts)
-    say(aligned(["class", "tasks", "of tasks"], [[n, f"{counts[n]:,}", share(counts[n] / total)] for n in told]))
+    rows = [[name, f"{counts[name]:,}", percent(counts[name] / total, fine=True)] for name in told]
+    say(aligned(["class", "tasks", "of tasks"], rows))
     say(left_out)
     unseen = summary["n_unknown_workers"]
     if not summary["n_annotations"]:
         say("the tasks have no votes: their features alone speak")
     elif unseen:
         say(
-            f"{unseen:,} of {summary['n_workers']:,} workers are new to the model and count as average: the more of "
-            "them, the better it is to fit again"
+            f"{part_of(unseen, summary['n_workers'], 'worker', 'is', 'are')} new to the model and weighted as average: "
+            "if there are many, fit again"
         )
     else:
-        say(f"all {summary['n_workers']:,} workers are known to the model ({summary['method']})")
+        say(f"the model ({summary['method']}) knows all {counted(summary['n_workers'], 'worker')}")
     if out is not None:
         say(f"wrote {out}")

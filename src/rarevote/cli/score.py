@@ -11,6 +11,7 @@ from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import columns_option
 from rarevote.cli.options.verb import argument, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes, unanswered_words
+from rarevote.crowd.words import counted
 
 
 @verb(
@@ -40,7 +41,7 @@ def score(result: str, truth: str, rare: str | None, columns: dict[str, str] | N
 def _tell(summary: dict[str, Any]) -> None:
     rare = summary["rare_class"]
 
-    tell(f"against the truth of {summary['n_items']:,} tasks")
+    tell(f"against the truth of {counted(summary['n_items'], 'task')}")
     names, left_out = told_classes(summary["n_true"], rare)
     rows = [
         [
@@ -69,8 +70,8 @@ def _tell_left_out(summary: dict[str, Any]) -> None:
     if summary["n_unanswered"]:
         say(unanswered_words(summary["n_unanswered"]))
     if summary["truth_without_result"]:
-        say(f"{summary['truth_without_result']:,} tasks of the truth have no result and were not scored")
+        say(f"not scored: {counted(summary['truth_without_result'], 'task')} of the truth without a result")
     if summary["result_without_truth"]:
-        say(f"{summary['result_without_truth']:,} tasks of the result have no truth and were not scored")
+        say(f"not scored: {counted(summary['result_without_truth'], 'task')} of the result without a truth")
     if not summary["probabilities"]:
         say("no log loss or calibration: the result has no columns p:<class>")

@@ -14,6 +14,7 @@ import click
 
 from rarevote.crowd.words import aligned as aligned
 from rarevote.crowd.words import counted
+from rarevote.crowd.words import percent as percent
 from rarevote.crowd.words import printable as printable
 from rarevote.crowd.words import share as share
 from rarevote.progress import hide
@@ -141,10 +142,13 @@ def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[l
     return told, f"... {more} between the largest and the rarest (--json has all)"
 
 
-def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = None, ordered: Sequence[Any] = ()) -> str:
-    """The classes of a result with their figures; returns what is said of those left out.
+def tell_classes(
+    classes: Mapping[str, Mapping[str, Any]], n_tasks: int, rare: str | None = None, ordered: Sequence[Any] = ()
+) -> None:
+    """The classes of a result with their figures, and why shares do not add up, where they do not.
 
     Args:
+        n_tasks: how many tasks there are, those without a label included.
         rare: the class that matters, which comes first.
         ordered: grades, which come in their order instead, and before classes outside the scale.
     """
@@ -156,12 +160,22 @@ def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = No
         rare = None
     told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()}, rare)
     rows = [
-        [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
+        [
+            name,
+            f"{one['tasks']:,}",
+            percent(one["share_of_tasks"], fine=True),
+            percent(one["share_of_votes"], fine=True),
+        ]
         for name, one in ((name, classes[name]) for name in told)
     ]
     say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
-    say(left_out)
-    return left_out
+    if left_out:
+        say(left_out)
+    if n_unlabelled := n_tasks - sum(one["tasks"] for one in classes.values()):
+        together = percent(1.0 - n_unlabelled / n_tasks, fine=True)
+        without = counted(n_unlabelled, "task has", "tasks have")
+        say(f"{without} no label: the shares of tasks add up to {together}")
+    say()
 
 
 def decision_words(result: Result) -> list[str]:
@@ -185,18 +199,21 @@ def decision_words(result: Result) -> list[str]:
         of_tail = decision.of_rare
         flagged = f"{int(result.flagged.sum()):,}"
         rows.append(
-            [str(of_tail.name), _cell(of_tail.prevalence, 3), flagged, _cell(of_tail.recall, 2),
-             _cell(of_tail.precision, 2)]
+            [str(of_tail.name), _cell(of_tail.prevalence, fine=True), flagged, _cell(of_tail.recall),
+             _cell(of_tail.precision)]
         )  # fmt: skip
     for k in map(names.index, told):
         one = decision.expected[k]
-        figures = [_cell(one.prevalence, 3), f"{counts[k]:,}", _cell(one.recall, 2), _cell(one.precision, 2)]
+        figures = [_cell(one.prevalence, fine=True), f"{counts[k]:,}", _cell(one.recall), _cell(one.precision)]
         rows.append([names[k], *figures])
     words = [f"decided by: {decision.rule}; class shares {found.how}", *aligned(header, rows).split("\n")]
     if left_out:
         words.append(left_out)
+    whole = sum(one.prevalence.value for one in decision.expected)
+    if abs(whole - 1.0) > 0.005:
+        words.append(f"each share is the median for its class, so the shares add up to {percent(whole, fine=True)}")
     if decision.n_abstained:
-        words.append(f"{decision.n_abstained:,} tasks have no answer")
+        words.append(f"{counted(decision.n_abstained, 'task has', 'tasks have')} no answer")
     if result.rule.name == "cost":
         words.append(decision.cost_description)
     if decision.target is not None:
@@ -212,20 +229,20 @@ def decision_words(result: Result) -> list[str]:
 def score_words(scores: Mapping[str, Any]) -> list[str]:
     """A result against the truth, line by line."""
     parts = [
-        f"{what} of {scores['rare_class']} {value:.3f}"
+        f"{what} of {scores['rare_class']} {percent(value, fine=True)}"
         for what, value in (("recall", scores["rare_recall"]), ("precision", scores["rare_precision"]))
         if value is not None
     ]
     parts += [
-        f"balanced accuracy {scores['balanced_accuracy']:.3f}",
+        f"balanced accuracy {percent(scores['balanced_accuracy'], fine=True)}",
+        f"accuracy {percent(scores['accuracy'], fine=True)}",
         f"macro-F1 {scores['macro_f1']:.3f}",
-        f"accuracy {scores['accuracy']:.3f}",
     ]
-    words = [f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}"]
+    words = [f"against the truth of {counted(scores['n_items'], 'task')}: {', '.join(parts)}"]
     if scores["n_unanswered"]:
         words.append(unanswered_words(scores["n_unanswered"]))
     if scores["truth_without_labels"]:
-        words.append(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
+        words.append(f"not scored: {counted(scores['truth_without_labels'], 'task')} of the truth without annotations")
     return words
 
 
@@ -236,15 +253,15 @@ def unanswered_words(n: int) -> str:
 
 def review_words(plan: ReviewPlan, path: Path | None) -> str:
     """What a review would save."""
-    return f"wrote {len(plan.items):,} tasks to review to {path}; {plan.saving}"
+    return f"wrote {counted(len(plan.items), 'task')} to review to {path}; {plan.saving}"
 
 
-def _cell(found: Expected, digits: int) -> str:
+def _cell(found: Expected, *, fine: bool = False) -> str:
     if found.value != found.value:
         return "-"
     if not found.is_told:
         return _UNTOLD
-    return f"{found.value:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+    return f"{percent(found.value, fine=fine)} ({percent(found.low, fine=fine)} to {percent(found.high, fine=fine)})"
 
 
 def export_summary(export: Export) -> dict[str, Any]:
@@ -282,33 +299,44 @@ def tell_notes(notes: Iterable[str]) -> None:
 
 
 def tell_export(summary: dict[str, Any]) -> None:
-    """The summary for a person, on stderr."""
-    others = [name for name in summary["questions"] if name != summary["question"]]
-    beside = f" (also asked: {', '.join(others[:8])}{', ...' if len(others) > 8 else ''})" if others else ""
-    say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
+    """What was read of an export, with a table of its labels, on stderr."""
+    _tell_source(summary)
     say(
         f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
-        f"{_tasks(summary)}, {counted(summary['n_workers'], 'worker')}"
-        + (f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else "")
+        f"{_tasks(summary)}, {counted(summary['n_workers'], 'worker')}" + _gold_words(summary)
     )
-    if summary["multilabel"]:
-        say(f"one yes/no problem for each of {len(summary['choices'])} choices: {', '.join(summary['choices'][:12])}")
-    if summary["n_repeated"]:
-        say(f"{summary['n_repeated']:,} rows repeat a (task, worker) pair; aggregate --keep last keeps the last")
-    if summary["left_out"]:
-        say()
-        say(aligned(["left out", "answers"], [[why, f"{count:,}"] for why, count in summary["left_out"].items()]))
+    _tell_left_out(summary)
     say()
     total = max(summary["n_rows"], 1)
     labels = summary["labels"]
     told, left_out = told_classes(labels)
-    say(
-        aligned(
-            ["label", "rows", "of rows"], [[name, f"{labels[name]:,}", share(labels[name] / total)] for name in told]
-        )
-    )
+    rows = [[name, f"{labels[name]:,}", percent(labels[name] / total, fine=True)] for name in told]
+    say(aligned(["label", "rows", "of rows"], rows))
     if left_out:
         say(left_out)
+
+
+def _tell_source(summary: dict[str, Any]) -> None:
+    """The file of an export, its platform and its question."""
+    others = [name for name in summary["questions"] if name != summary["question"]]
+    beside = f" (also asked: {', '.join(others[:8])}{', ...' if len(others) > 8 else ''})" if others else ""
+    say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
+
+
+def _gold_words(summary: dict[str, Any]) -> str:
+    return f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else ""
+
+
+def _tell_left_out(summary: dict[str, Any]) -> None:
+    """The answers of an export that are not votes, and those that repeat a pair."""
+    if summary["multilabel"]:
+        choices = summary["choices"]
+        say(f"one yes/no problem for each of {counted(len(choices), 'choice')}: {', '.join(choices[:12])}")
+    if summary["n_repeated"]:
+        say(f"{counted(summary['n_repeated'], 'row repeats', 'rows repeat')} a (task, worker) pair; "
+            "aggregate --keep last keeps the last")  # fmt: skip
+    for why, number in summary["left_out"].items():
+        say(f"left out: {counted(number, 'answer')} ({why})")
 
 
 def _tasks(summary: dict[str, Any]) -> str:
@@ -317,23 +345,27 @@ def _tasks(summary: dict[str, Any]) -> str:
 
 
 def tell_crowd(crowd: Crowd) -> None:
-    """Say what was read."""
+    """Say what was read: one line of the file, one of its size, and what there is to know about it."""
     votes = crowd.annotations
-    if crowd.export is not None:
-        tell_export(export_summary(crowd.export))
-        say()
-    tell_notes(crowd.notes)
     what = (
         f"{counted(crowd.n_items, 'item')} with {counted(len(crowd.choices), 'label')}"
         if crowd.choices
         else counted(votes.n_tasks, "task")
     )
-    say(
-        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {what}, "
+    size = (
+        f"{counted(votes.n_annotations, 'annotation')}, {what}, "
         f"{counted(votes.n_workers, 'worker')}, {counted(votes.n_classes, 'class', 'classes')} "
         f"({votes.n_annotations / votes.n_tasks:.1f} votes per {'label of an item' if crowd.choices else 'task'})"
     )
+    if crowd.export is None:
+        say(f"{crowd.title}: {size}")
+    else:
+        summary = export_summary(crowd.export)
+        _tell_source(summary)
+        say(size + _gold_words(summary))
+        _tell_left_out(summary)
+    tell_notes(crowd.notes)
     if votes.n_dropped:
-        say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")
+        say(f"{counted(votes.n_dropped, 'row')} left out (missing values or repeated pairs)")
     if votes.abstentions:
-        say(f"{sum(votes.abstentions.values()):,} abstentions by {len(votes.abstentions):,} workers")
+        say(f"{counted(sum(votes.abstentions.values()), 'abstention')} by {counted(len(votes.abstentions), 'worker')}")

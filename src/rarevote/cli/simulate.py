@@ -11,6 +11,7 @@ from rarevote.cli.options.output import quiet_option
 from rarevote.cli.options.verb import file_option, one_of, verb
 from rarevote.cli.show import say
 from rarevote.crowd.steps import counting
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 
@@ -67,5 +68,5 @@ def simulate(out: Path, tasks: int, workers: int, file_format: str, **crowd: Any
             format=file_format,  # type: ignore[arg-type]
             progress=lambda n_tasks, _n_annotations: report(n_tasks),
         )
-    say(f"wrote {files.labels}: {files.n_annotations:,} annotations of {files.n_tasks:,} tasks")
+    say(f"wrote {files.labels}: {counted(files.n_annotations, 'annotation')} of {counted(files.n_tasks, 'task')}")
     say(f"wrote {files.truth} and {files.workers}")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import numbered
 from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, read, read_or_empty
 from rarevote.io.tables import Table
@@ -207,7 +208,9 @@ def _label_shares(votes: Annotations, workers_skills: Any) -> FloatArray:
         known = _as_mapping(workers_skills)
         lacking = [name for name in names if name not in known or known[name] != known[name]]
         if lacking:
-            raise ParameterError(f"{len(lacking):,} workers have no skill (first: {lacking[0]!r})")
+            raise ParameterError(
+                f"{counted(len(lacking), 'worker has', 'workers have')} no skill (first: {lacking[0]!r})"
+            )
         skill = np.array([float(known[name]) for name in names])
     own = skill[votes.worker]
     shares = np.repeat(((1 - own) / max(K - 1, 1))[:, None], K, axis=1)

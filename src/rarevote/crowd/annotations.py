@@ -47,6 +47,7 @@ from rarevote.crowd.names import (
     sort_names,
     unmatched,
 )
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, MissingValuesError, ParameterError, how, warn_user
 from rarevote.kernels import plain
 
@@ -369,7 +370,7 @@ def _chosen_of_repeats(
         rows = np.flatnonzero(repeated)
         named = ", ".join(f"({tasks[task_codes[row]]!s}, {workers[worker_codes[row]]!s})" for row in rows[:_SHOWN])
         raise InputError(
-            f"{rows.size:,} rows repeat an earlier (task, worker) pair: "
+            f"{counted(rows.size, 'row repeats', 'rows repeat')} an earlier (task, worker) pair: "
             f"{named}{', ...' if rows.size > _SHOWN else ''}. "
             + how('Choose keep="all", "first" or "last".', "Choose --keep all, first or last.")
         )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import as_name_array, numbered, positions_of, sort_labels
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, warn_user
 
 
@@ -39,7 +40,7 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
             f"look like {annotations.tasks[:1].tolist()[0]!r}): check ids and their types"
         )
     if absent:
-        warn_user(f"gold for {len(absent):,} tasks without annotations is left out (first: {absent[0]!r})")
+        warn_user(f"gold for {counted(len(absent), 'task')} without votes is left out (first: {absent[0]!r})")
     codes = np.array([code[label] for label in truth.values()], dtype=np.int32)
     gold[place[place >= 0]] = codes[place >= 0]
     return annotations, gold

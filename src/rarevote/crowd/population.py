@@ -11,6 +11,7 @@ import numpy as np
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import as_name_array, positions_of, sort_names
+from rarevote.crowd.words import part_of
 
 
 def population(annotations: Annotations) -> Names:
@@ -62,4 +63,4 @@ def unvoted_note(n_voted: int, n_unvoted: int) -> tuple[str, ...]:
     """
     if not n_unvoted:
         return ()
-    return (f"{n_unvoted:,} of {n_voted + n_unvoted:,} items {'has' if n_unvoted == 1 else 'have'} no votes",)
+    return (f"{part_of(n_unvoted, n_voted + n_unvoted, 'item', 'has', 'have')} no votes",)

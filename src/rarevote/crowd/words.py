@@ -61,11 +61,20 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
+def part_of(number: float, total: float, noun: str, one: str, many: str) -> str:
+    """A part of things, with its verb.
+
+    >>> part_of(1, 4, "item", "has", "have"), part_of(2, 4, "item", "has", "have"), part_of(1, 1, "item", "is", "are")
+    ('1 of 4 items has', '2 of 4 items have', '1 of 1 item is')
+    """
+    return f"{count(number)} of {counted(total, noun)} {one if count(number) == '1' else many}"
+
+
 def percent(share: float, *, fine: bool = False) -> str:
     """A share in percent: whole, or with two digits that count (``fine``), but never rounded to none or all.
 
-    >>> percent(0.0563, fine=True), percent(0.333, fine=True)
-    ('5.6%', '33.3%')
+    >>> percent(0.0563, fine=True), percent(0.333, fine=True), percent(0.08, fine=True)
+    ('5.6%', '33.3%', '8.0%')
     >>> percent(0.953), percent(0.0), percent(0.0042), percent(0.9996), percent(0.00003), percent(float("nan"))
     ('95%', '0%', '0.4%', 'over 99.9%', 'under 0.1%', 'unknown')
     """
@@ -73,7 +82,7 @@ def percent(share: float, *, fine: bool = False) -> str:
         return "unknown"
     hundredths = 100 * share
     if fine and 0.05 <= hundredths < 99.95:
-        return f"{hundredths:.2g}%" if hundredths < 10 else f"{hundredths:.1f}%"
+        return f"{hundredths:#.2g}%" if hundredths < 9.95 else f"{hundredths:.1f}%"
     if 0 < hundredths < 0.05:
         return "under 0.1%"
     if 99.95 <= hundredths < 100:

@@ -137,14 +137,14 @@ class Expected(Described):
         """The figure for a person.
 
         >>> Expected(0.9, 0.8, 0.95).description, Expected(0.5, 0.1, 0.9).description
-        ('0.90 (0.80 to 0.95)', 'unknown without an audit')
+        ('90% (80% to 95%)', 'unknown without an audit')
         """
         return UNKNOWN if self.is_unknown else self.figures
 
     @property
     def figures(self) -> str:
         """The figure with its interval, however wide that is."""
-        return "-" if self.value != self.value else f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+        return "-" if self.value != self.value else f"{percent(self.value)} ({self.percent_range})"
 
     @property
     def is_unknown(self) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import some_names
 from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
 from rarevote.crowd.rare import RareClass
-from rarevote.crowd.words import counted, percent
+from rarevote.crowd.words import counted, part_of, percent
 from rarevote.decide.rules import ItemBatch
 from rarevote.errors import how
 
@@ -136,7 +136,7 @@ def why_no_answer(workers: NDArray[Any], n_several: int, n_voted: int) -> str | 
     if not n_several:
         return "no two annotators voted on the same item"
     if n_several <= (1.0 - _ALMOST_ALL) * n_voted:
-        return f"only {n_several:,} of {n_voted:,} items have votes of more than one annotator"
+        return f"only {part_of(n_several, n_voted, 'item', 'has', 'have')} votes of more than one annotator"
     return None
 
 
@@ -160,14 +160,14 @@ def single_vote_note(n_single: int, n_voted: int) -> str | None:
     """What to know where most items have a single vote, in words.
 
     >>> single_vote_note(60, 100)
-    '60 of 100 items have a single vote, and their label is that vote: a second vote on them would help most'
+    '60 of 100 items have a single vote, which is the label: a second vote there would help most'
     >>> single_vote_note(40, 100) is None
     True
     """
     if not n_voted or n_single < _MANY_SINGLE * n_voted:
         return None
     return (
-        f"{n_single:,} of {n_voted:,} items have a single vote, and their label is that vote: a second vote on them "
+        f"{part_of(n_single, n_voted, 'item', 'has', 'have')} a single vote, which is the label: a second vote there "
         "would help most"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rarevote.crowd.words import capital
+from rarevote.crowd.words import capital, counted
 
 _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 
@@ -23,4 +23,4 @@ class CheckText:
         return "\n".join([*lines, f"verdict: {self.verdict}", *(f"   {words}" for words in self.reasons)])
 
     def __repr__(self: Any) -> str:
-        return f"Check({self.n_tasks:,} items by {self.method}: {self.verdict})"
+        return f"Check({counted(self.n_tasks, 'item')} by {self.method}: {self.verdict})"

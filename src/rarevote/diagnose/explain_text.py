@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rarevote.crowd.words import aligned, listed, share
+from rarevote.crowd.words import aligned, counted, listed, percent, share
 from rarevote.methods.registry import methods_that
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def explanation_text(one: Explanation) -> str:
     if one.majority < 0:
         lines.append("it has no votes: its features alone speak")
     else:
-        votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
+        votes = f"{one.votes[one.majority]:,} of {counted(len(one.labels), 'vote')}"
         same = "the same" if majority == label else f"another label, {majority}"
         tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
         tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
@@ -65,8 +65,8 @@ def _evidence(one: Explanation, label: str, rival: str) -> list[str]:
         [
             str(one.workers[n]),
             str(one.classes[one.labels[n]]),
-            share(weighed.ability[n, one.label]),
-            share(weighed.ability[n, one.rival]),
+            percent(weighed.ability[n, one.label]),
+            percent(weighed.ability[n, one.rival]),
             _signed(weighed.votes[n]),
         ]
         for n in sorted(range(len(one.labels)), key=lambda n: -weighed.votes[n])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import is_missing, some_names, spelling
 from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.words import counted
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, shown, warn_user
 from rarevote.io.duck import identifier
 from rarevote.io.read.columns import ALIASES, find_columns
@@ -179,14 +180,14 @@ def _check_probabilities(values: NDArray[np.float64], ids: Sequence[str], title:
     if wrong.any():
         first = int(wrong.argmax())
         raise InputError(
-            f"{title}: {int(wrong.sum()):,} rows are not probabilities between 0 and 1 (first: {shown(ids[first])}, "
-            f"{values[first].tolist()})"
+            f"{title}: {counted(wrong.sum(), 'row is', 'rows are')} not probabilities between 0 and 1 "
+            f"(first: {shown(ids[first])}, {values[first].tolist()})"
         )
     wrong = np.abs(values.sum(axis=1) - 1.0) > 0.01
     if wrong.any():
         first = int(wrong.argmax())
         raise InputError(
-            f"{title}: the probabilities of {int(wrong.sum()):,} rows do not sum to 1 (first: {shown(ids[first])}, "
+            f"{title}: the probabilities of {counted(wrong.sum(), 'row')} do not sum to 1 (first: {shown(ids[first])}, "
             f"{values[first].sum():g}): give one column for each class"
         )
 
@@ -232,7 +233,7 @@ def _texts(values: Iterable[Any], title: str) -> list[str]:
     listed = list(values)
     absent = [row + 1 for row, value in enumerate(listed) if is_missing(value)]
     if absent:
-        raise InputError(f"{title}: {len(absent):,} rows have no id (first: row {absent[0]})")
+        raise InputError(f"{title}: {counted(len(absent), 'row has', 'rows have')} no id (first: row {absent[0]})")
     return [value if isinstance(value, str) else spelling(value) for value in listed]
 
 

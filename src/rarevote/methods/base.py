@@ -23,7 +23,7 @@ from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.gold import with_gold
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import Chooser, IntArray, first_of_best
-from rarevote.crowd.words import facts_html
+from rarevote.crowd.words import counted, facts_html
 from rarevote.decide.probabilities import Calibrator, FitCalibration, Smoothed, Tempered, calibrated
 from rarevote.decide.rules import Rule
 from rarevote.decide.selection import parse_rule
@@ -257,7 +257,8 @@ class Estimator(HasParameters):
         if truth is not None:
             annotations, gold = with_gold(annotations, truth)
         if also:
-            warn_user(f"{len({task for task, _ in also}):,} tasks have several gold labels (first: {also[0][0]!r})")
+            several = counted(len({task for task, _ in also}), "task has", "tasks have")
+            warn_user(f"{several} several gold labels (first: {also[0][0]!r})")
             asked["more_gold"] = tuple(also)
         self._validate(annotations)
         require_memory(self, Sizes.of(annotations))

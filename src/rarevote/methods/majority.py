@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray, normalise_rows
+from rarevote.crowd.words import counted
 from rarevote.em.loop import Callback
 from rarevote.em.model import CrowdFacts, Shard, soft_majority
 from rarevote.errors import InputError, ParameterError
@@ -116,18 +117,19 @@ class MajorityVote(Estimator):
         lacking = np.array([name not in known for name in names])
         if lacking.any() and self.on_missing_skill == "error":
             raise InputError(
-                f"{lacking.sum():,} workers have no skill (first: {names[int(lacking.argmax())]!r}): give them one, or "
+                f"{counted(lacking.sum(), 'worker has', 'workers have')} no skill "
+                f"(first: {names[int(lacking.argmax())]!r}): give one, or "
                 'set on_missing_skill to "ignore" or "value"'
             )
         ignored = lacking & (self.on_missing_skill == "ignore")
         default = 0.0 if self.default_skill is None else self.default_skill
         weight = np.array([known.get(name, default) for name in names])[annotations.worker]
         if ignored.any():
-            counted = (~ignored)[annotations.worker]
-            left = np.bincount(annotations.task_of_annotation(), counted, minlength=annotations.n_tasks)
+            has_weight = (~ignored)[annotations.worker]
+            left = np.bincount(annotations.task_of_annotation(), has_weight, minlength=annotations.n_tasks)
             if not left.all():
                 raise InputError(
-                    f"{(left == 0).sum():,} tasks have only votes of workers without a skill "
+                    f"{counted((left == 0).sum(), 'task has', 'tasks have')} only votes of workers without a skill "
                     f"(first: {annotations.tasks.tolist()[left.argmin()]!r})"
                 )
         return annotations.votes(weight), ignored

@@ -19,6 +19,7 @@ from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.arguments import named_arguments
 from rarevote.crowd.names import as_name_array, in_kind, positions_of, sort_labels
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.words import counted
 from rarevote.decide.columns import result_rows
 from rarevote.decide.decider import Decider
 from rarevote.decide.decision import confidence_of
@@ -177,7 +178,7 @@ class PredictsNewTasks(Estimator):
         if not self.takes_unseen_workers and (worker < 0).any():
             first = crowd.workers.tolist()[int(worker.argmin())]
             raise InputError(
-                f"{int((worker < 0).sum()):,} workers were not in the fit (first: {first!r}): "
+                f"{counted((worker < 0).sum(), 'worker was', 'workers were')} not in the fit (first: {first!r}): "
                 f"{type(self).__name__} knows nothing about them; leave their votes out or fit again"
             )
         label = class_number[crowd.label].astype(smallest_unsigned(len(classes)))

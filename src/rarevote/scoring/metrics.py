@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import numbered, sort_labels
 from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, MissingValuesError, warn_user
 from rarevote.io.tables import Table
 from rarevote.scoring.ranking import log_loss_of
@@ -317,7 +318,7 @@ def aligned(truth: Any, predicted: Any) -> tuple[Any, Any]:
     if len(common) < len(true):
         lacking = next(task for task in true if task not in answers)
         warn_user(
-            f"{len(true) - len(common):,} tasks of the truth have no answer and are left out (first: {lacking!r})"
+            f"left out: {counted(len(true) - len(common), 'task')} of the truth without an answer (first: {lacking!r})"
         )
     return [true[task] for task in common], [answers[task] for task in common]
 

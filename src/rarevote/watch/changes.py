@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array
-from rarevote.crowd.words import counted
+from rarevote.crowd.words import counted, percent
 from rarevote.diagnose.workers import recognition
 from rarevote.watch.state import WatchState, votes_by_task, votes_by_worker
 
@@ -38,7 +38,8 @@ class StandsOut:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.worker} recognises {self.accuracy:.2f} ({self.low:.2f} to {self.high:.2f}) of {self.of_class}"
+        interval = f"{percent(self.low)} to {percent(self.high)}"
+        return f"{self.worker} recognises {percent(self.accuracy)} ({interval}) of {self.of_class}"
 
 
 @dataclass(frozen=True)

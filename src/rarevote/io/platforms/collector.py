@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.crowd.names import is_missing, pair_name, sort_labels
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import (
     ABSENT,
@@ -274,7 +275,8 @@ class Collector:
         worker = [renamed(name, name) for name in self._worker] if self.aliases else self._worker
         gold, contradicting = self._agreed_gold()
         if contradicting:
-            self.notes.append(f"{contradicting:,} tasks have more than one gold answer and are left without gold")
+            several = counted(contradicting, "task has", "tasks have")
+            self.notes.append(f"{several} more than one gold answer and no gold")
         self.notes += nothing_ticked_note(self._n_empty)
         options = self.options
         read = {question, *options.show, *options.prediction_columns, options.gold_column}

@@ -113,7 +113,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         files.path,
         no_annotator="Export with completed_by.",
         no_question=(
-            f"{bare:,} annotations are given only by their ids; export with full annotations"
+            f"{counted(bare, 'annotation is', 'annotations are')} given only by their ids; export with full annotations"
             if bare
             else f"no choice control has answers; controls found: {controls.listed()}"
         ),

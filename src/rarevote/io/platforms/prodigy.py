@@ -79,7 +79,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         files.path,
         no_annotator="Prodigy records names if annotators open the app with ?session=NAME.",
         no_question=(
-            f"{spans:,} lines mark passages or boxes and none has a choice; votes on spans cannot be aggregated"
+            f"no line has a choice; {counted(spans, 'line marks', 'lines mark')} spans, which cannot be aggregated"
             if spans
             else "no answers"
         ),

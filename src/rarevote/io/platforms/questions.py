@@ -128,7 +128,7 @@ class _Tally:
         """The answers, most frequent first, for a proposal."""
         names = [name for name, _ in self.counts.most_common(_SHOWN)]
         more = ", ..." if len(self.counts) > len(names) else ""
-        return f"{', '.join(names)}{more}; {self.n_answers:,} answers"
+        return f"{', '.join(names)}{more}; {counted(self.n_answers, 'answer')}"
 
 
 @dataclass

@@ -13,6 +13,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import in_kind, is_missing, positions_of, spelling
 from rarevote.crowd.population import with_items
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError, how, shown, warn_user
 from rarevote.io.read.columns import ALIASES, find_columns, plain_name
 from rarevote.io.read.options import ReadOptions
@@ -88,7 +89,7 @@ def _of_memory(items: Any, task_column: str | None) -> list[Any]:
         raise ParameterError(f"items must be a file or a list of ids, got {items!r}")
     ids = items.ravel().tolist() if isinstance(items, np.ndarray) else list(items)
     if n_missing := sum(map(is_missing, ids)):
-        raise InputError(f"{how('items', '--items')}: {n_missing:,} ids are missing")
+        raise InputError(f"{how('items', '--items')}: {counted(n_missing, 'id is', 'ids are')} missing")
     return ids
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.encoding import decode_column
 from rarevote.crowd.names import is_missing, object_array
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, naming
 from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, preferred
@@ -124,7 +125,9 @@ class TableRows:
         lacks = [self.names[role].codes < 0 for role in roles]
         absent = np.flatnonzero(np.logical_or.reduce(lacks)).tolist()
         if absent:
-            raise InputError(f"{self.title}: {len(absent):,} rows have no {what} ({self.place(*absent)})")
+            raise InputError(
+                f"{self.title}: {counted(len(absent), 'row has', 'rows have')} no {what} ({self.place(*absent)})"
+            )
 
     def refuse_repeated(self, advice: str = "") -> None:
         """Refuse a task that stands there twice.
