@@ -216,7 +216,7 @@ EXAMPLES: tuple[Example, ...] = (
             within=_raising("rarevote.api.read", KeyboardInterrupt())),
     Example("", "aggregate votes.csv", "The machine or a limit (`ulimit -v`) has less memory than the data need.",
             "Use a larger machine, or `--engine dask`.", within=_raising("rarevote.api.read", MemoryError()),
-            cut=r"(?<=; ).*(?= are left)"),
+            cut=r"(?<=; ).*(?= are available)"),
     Example("", "aggregate votes.csv", "A bug in rarevote: errors in your data have their own messages.",
             "Please report it, with what `RAREVOTE_DEBUG=1` shows.",
             within=_raising("rarevote.api.read", ZeroDivisionError("division by zero"))),

@@ -181,7 +181,7 @@ def test_what_is_about_one_problem_is_refused(made: Made) -> None:
         rv.read(made.alone["dent"], choice="dent")
     for option, value in (("--model-out", "m.model"), ("--checkpoint", "folder")):
         done = rarevote("aggregate", made.export, "--multilabel", "--out", "r.csv", option, value, code=2)
-        assert "is about one label: name it with --choice" in done.stderr
+        assert "is for one choice: name it with --choice" in done.stderr
     done = rarevote("aggregate", made.alone["dent"], "--out", "r.csv", "--sheet-out", "s.csv", code=2)
     assert "--multilabel" in done.stderr
 
@@ -284,7 +284,7 @@ def test_all_places_have_the_same_numbers(made: Made, each: rv.ResultEach, html:
         assert n_votes == N_ITEMS * N_VOTES == summary[name]["n_annotations"]
         assert summary[name]["n_tasks"] == N_ITEMS + len(UNVOTED)
         line = terminal[name].removeprefix(name).split()
-        assert line == ["300", "62", "yes", line[3], str(flagged), f"{flagged / 62:.3f}"]
+        assert line == ["300", "62", "yes", line[3], str(flagged), f"{100 * flagged / 62:.1f}%"]
         row = re.search(rf'<tr><th scope="row">{name}</th>(.*?)</tr>', overview[1])
         assert row is not None
         cells = re.findall("<td>(.*?)</td>", row[1])
@@ -419,7 +419,7 @@ def test_a_recall_target_is_that_of_its_label(made: Made, each: rv.ResultEach, a
     shares = each.fitted.decide(prevalence={"crack": 0.2})
     again = alone["crack"].fitted.decide(prevalence={"yes": 0.2, "no": 0.8})
     assert np.array_equal(shares["crack"].probabilities.p, again.probabilities.p)
-    with pytest.raises(ParameterError, match="nothing is called 'scratch'; there is crack"):
+    with pytest.raises(ParameterError, match="nothing is named 'scratch'; the names are crack"):
         each.fitted.decide(min_recall={"scratch": 0.9})
 
 

@@ -1,4 +1,4 @@
-"""The spine: from data to decision in one road, which every verb of the command line and the page take too.
+"""From data to decision: read, fit, decide; the command line and the page use the same functions.
 
 >>> import rarevote
 >>> votes = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"), ("b", "cy", "yes")]
@@ -6,8 +6,8 @@
 >>> dict(zip(result.tasks.tolist(), result.labels.tolist()))
 {'a': 'yes', 'b': 'no'}
 
-:func:`read` takes whatever a person has, :class:`Fitted` owns method, crowd, gold and rare class, so that no later step
-can forget one of them, and :class:`Result` owns the labels, the probabilities and what to expect of them.
+:func:`read` takes files, frames, arrays and exports. :class:`Fitted` holds the method, the crowd, the gold and the rare
+class. :class:`Result` holds the labels, the probabilities and what to expect of them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ __all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_m
 
 
 def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> Estimator:
-    """A method by its name, with parameters; an estimator is taken as it is."""
+    """A method by name, with parameters; an estimator is returned as it is."""
     made = method if isinstance(method, Estimator) else find_method(method).load()()
     return made.set_params(**parameters) if parameters else made
 
@@ -104,37 +104,37 @@ def fit(
     """Read the votes and fit a method to them.
 
     Args:
-        data: whatever :func:`read` takes.
+        data: anything that :func:`read` takes.
         method: the name of a method, or an estimator; by default "anchored-rasch", with ``ordered``
             "anchored-ordered".
         ordered: the grades, the lowest first, such as ``["low", "medium", "high"]`` or ``"1..5"``, where classes are
-            grades. Classes that it does not name are outside the scale.
-        gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
-        use_gold: whether to learn from gold that came with an export.
-        rare: the class that matters, or of grades a tail such as ``">=4"``; the class with the fewest votes if not
-            given, of grades the end of the scale with fewer votes.
-        features: numbers about the items, voted or not: a frame with a column of ids and columns of numbers (or one of
-            lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They count where they predict held-out
-            votes; see ``Fitted.features_``.
+            grades. Other classes are outside the scale.
+        gold: labels that the method learns from: a file, a mapping, a Series, a frame.
+        use_gold: whether to learn from gold in an export.
+        rare: the class that matters, or a tail of grades such as ``">=4"``. Default: the class with the fewest votes;
+            for grades, the end of the scale with fewer votes.
+        features: numbers about the items, with or without votes: a frame with a column of ids and columns of numbers
+            (or one column of lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They are used only if
+            they predict held-out votes; see ``Fitted.features_``.
         pred_probs: probabilities that a model predicts, out of sample: a frame with a column of ids and one for each
-            class, ``(ids, array, classes)``, or a path. Better not: an array alone, whose rows are the items in the
-            order in which they first appear in the votes, and whose columns are the sorted classes.
-        groups: the group of each row of the features (document, patient): one group lies in one fold of the check.
-        features_id: the column of ids in the features; "task" or what the votes call it if not given.
-        features_ids: a file with the ids of a ``.npy`` file, one a line.
+            class, ``(ids, array, classes)``, or a path. An array alone is possible but error-prone: its rows are the
+            items in the order of their first vote, its columns the sorted classes.
+        groups: the group of each row of the features (document, patient); cross-validation keeps groups together.
+        features_id: the column of ids in the features. Default: "task", or the name of that column in the votes.
+        features_ids: a file with the ids of a ``.npy`` file, one per line.
         features_group: the column of groups in the features.
         pred_probs_id: the column of ids in ``pred_probs``.
-        feature_settings: the constants of the feature prior, where others than the defaults are wanted.
+        feature_settings: the constants of the feature prior, to change the defaults.
         callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration, and after each step of the
             stage "features".
-        checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
+        checkpoint: a folder where the fit is saved at intervals; the same call resumes after a crash.
         checkpoint_every: iterations between two checkpoints.
         progress: True shows a bar with the time left; a function is called with each :class:`~rarevote.ProgressStep`.
         **reading: how to read the data, as for :func:`read`.
 
     Raises:
         InputError: the data cannot be used.
-        ParameterError: the method cannot do what is asked of it, or ``rare`` is not a class.
+        ParameterError: the method does not support an argument, or ``rare`` is not a class.
     """
     from rarevote.diagnose.declared_order import for_grades, with_order
 
@@ -150,7 +150,7 @@ def fit(
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
             raise ParameterError(
-                f"features know no order of classes: leave out {option} or {how('ordered', '--ordered')}"
+                f"features ignore the order of classes: omit {option} or {how('ordered', '--ordered')}"
             )
         require_capability(estimator, "features", option)
     crowd = one_problem(read(data, **reading))
@@ -161,7 +161,7 @@ def fit(
             given = replace(given, pred_probs=pred_probs)
         voted, joined = given.join(crowd.annotations, (reading.get("columns") or {}).get("task"))
         crowd = crowd.with_population(voted).with_files(given.files)
-    # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
+    # Before the fit, which takes time: a name that is not a class is refused. Gold may renumber the classes later.
     votes = crowd.annotations
     chosen = RareClass.of(votes.classes, votes.class_votes, rare, grades) if votes.n_classes else RareClass((), None)
     known = None
@@ -200,12 +200,12 @@ def compare(
     progress: Watch = False,
     **reading: Unpack[ReadArguments],
 ) -> Comparison:
-    """Fit several methods on the same votes; one that cannot run is left out, and an error only if none can.
+    """Fit several methods to the same votes; a method that cannot run is left out.
 
     Args:
-        data: whatever :func:`read` takes.
+        data: anything that :func:`read` takes.
         methods: names of the methods.
-        gold: labels that methods may learn from; those that came with an export if not given.
+        gold: labels that methods learn from. Default: those in an export.
         ordered: the grades, the lowest first, where classes are grades; as for :func:`fit`.
         progress: as for :func:`fit`.
         **reading: how to read the data.
@@ -241,16 +241,16 @@ def compare(
 @with_named_arguments
 @dataclass(frozen=True, eq=False, repr=False)
 class Fitted:
-    """A fitted method with all that belongs to it.
+    """A fitted method with its crowd, its gold and its rare class.
 
     Attributes:
         method: the fitted estimator.
         crowd: the votes, with the classes that gold may have added.
-        rare: the class that matters, and whether a person named it.
-        gold: labels that the fit was given, by task.
+        rare: the class that matters, and whether the user named it.
+        gold: labels that the fit used, by task.
         seconds: how long the fit took.
         grades: the order of the classes, where they are grades.
-        features: of the items, as the fit was given them.
+        features: the features of the items, as given to the fit.
     """
 
     method: Estimator
@@ -292,10 +292,10 @@ class Fitted:
 
     @property
     def probabilities(self) -> NDArray[Any]:
-        """The probability of every class, (n_items, n_classes): the one that everything shows and decides by.
+        """The probability of every class, (n_items, n_classes): all outputs and decisions use it.
 
         Items with votes come first, in the order of ``annotations``, then those without (``annotations.unanswered``),
-        which have the mean. How they come about: :mod:`rarevote.decide.probabilities`.
+        which have the mean. How they are computed: :mod:`rarevote.decide.probabilities`.
         """
         return self.reported.p
 
@@ -306,20 +306,20 @@ class Fitted:
 
     @cached_property
     def independent(self) -> IndependentDraws:
-        """The true class of every item, drawn many times, if annotators err independently; takes seconds, once."""
+        """Draws of the true class of every item if annotators make errors independently; takes seconds, once."""
         found = self.reported
         # The sampler knows nothing of features.
         return independent_draws(self.annotations, found.gold, "features count" if found.has_features else "")
 
     @property
     def features_(self) -> FeatureRecord | None:
-        """What was made of features, and why; None where none were given."""
+        """How the features were used, and why; None if none were given."""
         outcome = self.method.feature_outcome
         return None if outcome is None else outcome.record
 
     @property
     def feature_figures(self) -> dict[str, Any]:
-        """The record of the features as plain values under "features"; empty where none were given."""
+        """The record of the features as plain values under "features"; empty if none were given."""
         return {} if self.features_ is None else {"features": self.features_.figures}
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
@@ -355,29 +355,31 @@ class Fitted:
         allow_unvoted: bool | None = None,
         progress: Watch = False,
     ) -> Result:
-        """One answer per item: the method's own decision unless another one is asked for.
+        """Decide on one label per item, by the method's own rule unless another one is given.
 
-        A label is a class with a vote on the item (gold excepted), unless ``allow_unvoted``. Where the crowd cannot
-        tell who is right, the labels are the votes, with a warning. An item without votes has no label. Where features
-        count, they give labels of their own: also classes without a vote, and labels of items without votes.
+        A label has at least one vote on its item (gold excepted), unless ``allow_unvoted``. If the votes cannot show
+        who is right, the labels are the majority vote, with a warning. An item without votes has no label. If features
+        are used, a label may have no votes, and items without votes have labels.
 
         Args:
-            decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; of grades also
+            decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; for "
+            "grades also
                 "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
-            min_recall: flag as many items as a recall of one class, or of a tail of grades, is expected to need, such
-                as ``{"defect": 0.95}``, ``{">=severe": 0.9}``, ``"defect=0.95"``, or ``0.95`` of the rare class.
-            cap: decide balanced, a miss counting at most as so many false alarms.
-            abstain_below: no label where its probability is below this.
-            prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
-                (a random sample), or shares by class, re-weight them by Bayes' rule.
-            random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
-            errors: how annotators err, for a recall target: "shared", as in real crowds, or "independent".
-            allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
+            min_recall: flag as many items as needed to expect this recall of a class or of a tail of grades, such as
+                ``{"defect": 0.95}``, ``{">=severe": 0.9}``, ``"defect=0.95"``, or ``0.95`` for the rare class.
+            cap: decide balanced; a miss counts as at most this many false alarms.
+            abstain_below: give no label if its probability is below this.
+            prevalence: "estimate" uses the probabilities as they are; "gold" (class shares in a random sample of known
+                tasks) and shares by class re-weight them by Bayes' rule.
+            random_gold: whether the gold labels are a random sample of the tasks, so that they can guarantee a recall.
+            errors: for a recall target, whether annotators share errors ("shared", as in real crowds) or not
+                ("independent").
+            allow_unvoted: whether a label may have no votes on its item. Default: only if features are used.
             progress: as for :func:`fit`.
 
         Raises:
-            ParameterError: two ways to decide at once, names that are not classes, or numbers out of range.
+            ParameterError: two ways to decide at the same time, names that are not classes, or numbers out of range.
         """
         own = self.method.own_rule()
         rule = rule_of(
@@ -413,7 +415,7 @@ class Fitted:
 
     @property
     def labels_(self) -> Any:
-        """The labels of :meth:`decide`, by task, in the kind of the data: of a pandas frame a Series."""
+        """The labels of :meth:`decide`, by task, in the type of the data: a Series for a pandas frame."""
         result, source = self._quietly_decided(), self.crowd.source
         rows = np.flatnonzero(result.codes != ABSTAINED)
         names, labels = {"task": result.tasks[rows]}, {"agg_label": result.labels[rows]}
@@ -441,10 +443,10 @@ class Fitted:
 
     @shows_progress
     def check(self, result: Result | None = None, *, progress: Watch = False) -> Check:
-        """Whether the labels are reliable enough to use: can the crowd answer, does the model fit.
+        """Check whether the labels are reliable enough to use: is the crowd informative, and does the model fit?
 
         Args:
-            result: the decision to check; the method's own if not given.
+            result: the decision to check. Default: the method's own.
             progress: as for :func:`fit`.
         """
         from rarevote.diagnose.check import check_fit
@@ -470,11 +472,11 @@ class Fitted:
         return order_hint(self.annotations)
 
     def explain(self, task: Any, *, label: int | None = None) -> Explanation:
-        """Why a task got its label, vote by vote.
+        """Explain the label of a task, vote by vote.
 
         Args:
-            task: named as it is in the data, or as a person types it.
-            label: number of the class that it got; the decision of :meth:`decide` if not given.
+            task: its id, as in the data or as text.
+            label: number of its class. Default: the decision of :meth:`decide`.
         """
         if label is None:
             return self._quietly_decided().explain(task)
@@ -518,12 +520,12 @@ class Fitted:
         features_ids: Any = None,
         pred_probs_id: str | None = None,
     ) -> Table:
-        """New items without votes, from their features alone: one row each with task, label, confidence, p:<class>.
+        """Label new items by their features alone: one row each with task, label, confidence, p:<class>.
 
-        Arguments are as for :func:`fit`. An item of the fit gets what any item with its features would.
+        Arguments are as for :func:`fit`. An item of the fit is treated as any item with its features.
 
         Raises:
-            ParameterError: the fit was given no features, or others.
+            ParameterError: the fit had no features, or different ones.
             InputError: the features cannot be used.
         """
         source = FeatureSource(
@@ -536,6 +538,6 @@ class Fitted:
         return Table({"task": tasks}, {name: np.asarray(values) for name, values in rows.items()})
 
     def save(self, path: str | Path) -> None:
-        """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""
+        """Save the fitted model, to label new tasks: see :func:`rarevote.load`."""
         refuse_overwriting(path, self.crowd.files)
         self.method.save(path)

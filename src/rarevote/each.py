@@ -6,10 +6,10 @@
 >>> result["health"].expect().prevalence                                         # doctest: +SKIP
 >>> result.write("long.csv"), result.write_sheet("sheet.csv")                    # doctest: +SKIP
 
-A label that few items have and one that most have are two problems: other shares, other people who are good at it,
-other costs of a miss. One fit of all pairs of item and label would give the rarest label the operating point of the
-others. So each label is fitted, decided, reviewed and audited alone, as :func:`rarevote.fit` would; what they share is
-the reading, the names of the tasks in long tables (``<item>:<label>``), and the page.
+A rare label and a frequent one are two problems: different shares, different annotators who are good at it, different
+costs of a miss. One fit of all pairs of item and label would give the rarest label the operating point of the others.
+So each label is fitted, decided, reviewed and audited separately, as :func:`rarevote.fit` does; they share the reading,
+the names of the tasks in long tables (``<item>:<label>``), and the page.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ def fit_each(
     """Fit a method to each label of a crowd that was asked for several, or to each question of an export.
 
     Args:
-        data: whatever :func:`rarevote.read` takes, with ``multilabel=True`` (or ``question="all"``); a crowd of
-            several labels; or crowds by name, such as :func:`rarevote.read_each` gives.
+        data: anything that :func:`rarevote.read` takes, with ``multilabel=True`` (or ``question="all"``); a crowd of
+            several labels; or crowds by name, as :func:`rarevote.read_each` returns them.
         method: as for :func:`rarevote.fit`; an estimator is copied for each problem.
-        gold: labels that the method may learn from, by task ``<item>:<label>`` (yes or no): a file, a mapping, a
+        gold: labels that the method learns from, by task ``<item>:<label>`` (yes or no): a file, a mapping, a
             Series, a frame; a file with a row for each item and a column for each label; or such labels by item for
             each label, ``{"health": {"17": "yes"}}``.
         **options: anything else that :func:`rarevote.fit` takes. Features are those of the items.
 
     Raises:
         InputError: the data cannot be used.
-        ParameterError: there is one problem only, or an option is about one.
+        ParameterError: there is only one problem, or an option is for one problem.
     """
     for name in ("checkpoint", "pred_probs"):
         if options.get(name) is not None:
@@ -96,7 +96,7 @@ def fit_each(
     parts = {}
     for number, (name, crowd) in enumerate(crowds.items(), 1):
         if not crowd.annotations.n_annotations:
-            warn_user(f"{name} has no votes and is left out")
+            warn_user(f"{name} has no votes and is ignored")
             continue
         given = options if gold is None else {**options, "gold": known[name] or None, "use_gold": False}
         columns = {"columns": reading["columns"]} if reading.get("columns") else {}
@@ -161,7 +161,7 @@ class _Problems(Mapping[str, T]):
         names = list(self.parts)
         found = find_name(wanted, as_name_array(names))
         if found is None:
-            raise ParameterError(f"nothing is called {wanted!r}; there is {some_names(names)}")
+            raise ParameterError(f"nothing is named {wanted!r}; the names are {some_names(names)}")
         return names[found]
 
 
@@ -187,8 +187,8 @@ class FittedEach(_Problems[Fitted]):
 
         Args:
             decide: as there.
-            **options: as there. ``min_recall`` and ``prevalence`` may name labels in place of classes: then they are
-                about the items that have the label, ``{"health": 0.9}``, and leave other labels alone.
+            **options: as there. ``min_recall`` and ``prevalence`` may name labels instead of classes, such as
+                ``{"health": 0.9}``: they then apply to that label only.
         """
         named = {name: self._by_label(options.get(name), name) for name in ("min_recall", "prevalence")}
         results = {}
@@ -227,7 +227,7 @@ class FittedEach(_Problems[Fitted]):
 
     @shows_progress
     def check(self, *, progress: Watch = False) -> dict[str, Check]:
-        """Whether the labels of each are reliable enough to use; see :meth:`rarevote.Fitted.check`."""
+        """Check whether the labels of each are reliable enough to use; see :meth:`rarevote.Fitted.check`."""
         found = {}
         for name, fitted in self.parts.items():
             with within(name):
@@ -235,7 +235,7 @@ class FittedEach(_Problems[Fitted]):
         return found
 
     def explain(self, item: Any) -> dict[str, Explanation]:
-        """Why an item got its labels, vote by vote, for each label that has votes on it."""
+        """Explain the labels of an item, vote by vote, for each label that has votes on it."""
         return self.decide_quietly().explain(item)
 
     def decide_quietly(self) -> ResultEach:
@@ -325,16 +325,16 @@ class ResultEach(_Problems[Result], Framed):
 
     @named_arguments(Result.write)
     def write(self, path: str | Path, *, spreadsheet_safe: bool = False, **options: Any) -> None:
-        """Write the rows of :meth:`columns` to a file whose ending says the format."""
+        """Write the rows of :meth:`columns` to a file, in the format of its ending."""
         self._write(self.columns(**options), path, spreadsheet_safe=spreadsheet_safe)
 
     def write_sheet(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
-        """Write the rows of :meth:`sheet` to a file whose ending says the format."""
+        """Write the rows of :meth:`sheet` to a file, in the format of its ending."""
         self._write(self.sheet(), path, spreadsheet_safe=spreadsheet_safe)
 
     @named_arguments(Result.write)
     def write_folder(self, folder: str | Path, *, spreadsheet_safe: bool = False, **options: Any) -> dict[str, Path]:
-        """Write a CSV file for each problem to a new folder, which appears whole or not at all; returns the files."""
+        """Write a CSV file for each problem to a new folder, all or none; returns the files."""
         from rarevote.io.write.atomic import appearing
 
         self._refuse_overwriting(folder, replaced=("",))
@@ -354,7 +354,7 @@ class ResultEach(_Problems[Result], Framed):
                 refuse_overwriting(path, one.fitted.crowd.files, **folder)
 
     def soft_labels(self) -> SoftLabels:
-        """Probability of no and yes of every item and label with votes, in arrays that training code takes."""
+        """Probability of no and yes of every item and label with votes, as arrays for training."""
         from rarevote.io.write.soft_labels import SoftLabels
 
         self._need_labels(how("soft_labels", "--soft-out"))
@@ -364,7 +364,7 @@ class ResultEach(_Problems[Result], Framed):
         return SoftLabels(as_name_array(tasks), [NO, YES], p, next(iter(soft.values())).files)
 
     def write_back(self, path: str | Path) -> int:
-        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
+        """Write the labels as predictions for the platform of the export to import; returns the number of items."""
         from rarevote.io.platforms.write_back import write_back
 
         crowd = self._need_labels(how("write_back", "--back-out"))
@@ -428,7 +428,7 @@ class ResultEach(_Problems[Result], Framed):
         write_review(together, Path(path), form, _by_column(shown))
 
     def explain(self, item: Any) -> dict[str, Explanation]:
-        """Why an item got its labels, vote by vote, for each label that has votes on it.
+        """Explain the labels of an item, vote by vote, for each label that has votes on it.
 
         Raises:
             InputError: no label has votes on it.
@@ -451,7 +451,7 @@ class ResultEach(_Problems[Result], Framed):
         return {name: one.summary(expected=expected) for name, one in self.parts.items()}
 
     def flagged(self, name: str) -> int:
-        """Items that got the label: a yes, or the rare class of a question."""
+        """Number of items with the label: a yes, or the rare class of a question."""
         one = self.parts[name]
         return int((one.codes == find_name(self.fitted.positive(name), one.probabilities.classes)).sum())
 
@@ -482,7 +482,7 @@ class ResultEach(_Problems[Result], Framed):
             path: ends in ``.html``.
             truth: labels to check the result against, as for :meth:`score`.
             charts: a folder for every chart as SVG and PNG.
-            source: what the page calls the data.
+            source: the name of the data on the page.
             audits: audits of these labels, by the name of the label, to show what they proved.
             progress: as for :func:`rarevote.fit`.
             anonymous: whether annotators are called A1, A2, ..., by their votes in all labels.

@@ -97,7 +97,7 @@ class ConvergenceWarning(RarevoteWarning):
 
 
 def how(argument: str, flag: str) -> str:
-    """What to type, as whoever reads the message would: in Python an argument, on the command line a flag.
+    """What to type: an argument in Python, a flag on the command line.
 
     >>> how('missing="drop"', "--missing drop")
     'missing="drop"'
@@ -109,7 +109,7 @@ def how(argument: str, flag: str) -> str:
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value from the data as messages quote it: on one line, and shortened where nobody would read on.
+    """A value from the data as messages quote it: on one line, and shortened if it is long.
 
     >>> shown("defect"), shown(7)
     ("'defect'", '7')

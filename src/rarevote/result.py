@@ -1,4 +1,4 @@
-"""What comes of a decision: one answer per task, as rows for a file, as figures, and all that one can do with it."""
+"""The result of a decision: one label per task, as rows, as figures, and what follows from it."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class Result(Described, Framed):
     Items with votes come first, in the order of the fit's ``annotations``, then those without votes.
 
     Attributes:
-        fitted: what it came from.
+        fitted: the fit.
         rule: how it was decided.
-        probabilities: what it was decided by.
+        probabilities: the probabilities that it used.
         codes: class number of each item, -1 for no answer, (n).
         description: how it was decided, in words.
-        target: what came of a recall target.
-        n_guarded: items whose label would have been a class without a vote on them.
-        notes: what to know before acting on it.
-        cannot_answer: whether the crowd cannot tell who is right, so that the labels are the votes.
-        flagged: items that are of the class that matters by the decision, (n): those labelled so, or flagged for a
+        target: the outcome of a recall target.
+        n_guarded: items whose top label had no votes, so that the best voted label was used.
+        notes: cautions.
+        cannot_answer: whether the votes cannot show who is right, so that the labels are the majority vote.
+        flagged: items that the decision gives to the class that matters, (n): those with its label, or flagged for a
             tail of grades.
         is_own: whether the rule is the method's own.
     """
@@ -83,7 +83,7 @@ class Result(Described, Framed):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before acting on it, in sentences."""
+        """Cautions, in sentences."""
         return tuple(note.description for note in self.notes)
 
     @property
@@ -96,12 +96,12 @@ class Result(Described, Framed):
 
     @property
     def n_unvoted(self) -> int:
-        """Items without votes, which have no label unless they have features."""
+        """Number of items without votes, which have no label unless they have features."""
         return len(self.fitted.annotations.unanswered)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Name of the decided class per item; empty text where there is no answer."""
+        """Name of the decided class per item; empty text if there is no label."""
         classes = self.fitted.annotations.classes
         if not (self.codes == ABSTAINED).any():
             return np.asarray(classes[self.codes])
@@ -110,21 +110,21 @@ class Result(Described, Framed):
 
     @property
     def confidence(self) -> NDArray[Any]:
-        """Probability of the decided class, of the likeliest where there is no answer."""
+        """Probability of the decided class, or of the most probable class if there is no label."""
         return confidence_of(self.probabilities.p, self.codes)
 
     @cached_property
     def decision(self) -> Decision:
-        """The decision with the recall and precision that it expects."""
+        """The decision with its expected recall and precision."""
         costs = self.rule.costs(self.fitted.annotations.classes)
         return with_expectations(
             self.probabilities, self.codes, self.description, costs, self.fitted.rare, self.target, self.flagged
         )
 
     def expect(self, name: Any = None) -> Expectations:
-        """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals.
+        """Expected recall, precision and prevalence of a class (default: the one that matters), with intervals.
 
-        Of a tail of grades, they are those of the items that are flagged for it (:meth:`find`).
+        For a tail of grades, they are about the items flagged for it (:meth:`find`).
         """
         rare = self.fitted.rare if name is None else self.fitted.rare_class(name, what="name")
         if rare.codes == self.fitted.rare.codes and rare.is_tail == self.fitted.rare.is_tail:
@@ -137,7 +137,7 @@ class Result(Described, Framed):
     def find(self, name: Any) -> Found:
         """The items of a class, or of a tail of grades such as ``">=severe"``: which, and how probable it is.
 
-        One fit answers every cut of the scale: probabilities of tails are sums of those of their grades.
+        One fit serves every cut of the scale: the probability of a tail is the sum over its grades.
         """
         fitted, rare = self.fitted, self.fitted.rare_class(name, what="name")
         if rare.codes == fitted.rare.codes and rare.is_tail == fitted.rare.is_tail:
@@ -150,14 +150,14 @@ class Result(Described, Framed):
 
     @cached_property
     def leaning(self) -> Leaning:
-        """Whether the evidence leans to annotators who share errors or to independent ones."""
+        """Whether the evidence favours shared or independent errors of annotators."""
         from rarevote.diagnose.leaning import leaning_of_votes
 
         return leaning_of_votes(self.fitted.annotations, self.probabilities.gold, self.fitted.crowd.models)
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """What to expect of the class that matters in each world, and which one the evidence leans to, in words."""
+        """What to expect of the class that matters with shared and with independent errors, in words."""
         from rarevote.diagnose.leaning import world_sentences
 
         return world_sentences(self.decision, self.leaning)
@@ -165,16 +165,16 @@ class Result(Described, Framed):
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
 
-        ``p:`` is the one probability of every class and ``confidence`` that of the label; ``grade``, where classes are
+        ``p:`` is the probability of every class and ``confidence`` that of the label; ``grade``, if classes are
         grades, is the mean grade; ``p>=c`` and ``flag>=c`` are the probability of the tail that matters, and whether
-        the item is flagged for it; ``decision`` says how an item was decided where that is not the method's own way.
+        the item is flagged for it; ``decision`` says how an item was decided, if not by the method's own rule.
 
         Args:
             with_posterior: whether to add ``posterior:<class>``, as the method's authors publish it.
-            with_prior: whether to add ``prior:<class>``, what features alone say.
+            with_prior: whether to add ``prior:<class>``, the probability from features alone.
 
         Raises:
-            ParameterError: priors of a fit without features.
+            ParameterError: the fit has no features, so there are no priors.
         """
         fitted = self.fitted
         outcome = fitted.method.feature_outcome
@@ -230,7 +230,7 @@ class Result(Described, Framed):
         with_prior: bool = False,
         spreadsheet_safe: bool = False,
     ) -> None:
-        """Write the rows to a file whose ending says the format; it appears whole or not at all."""
+        """Write the rows to a file, in the format of its ending; the file is complete or not there."""
         from rarevote.io.write.columns import write_columns
 
         self._refuse_overwriting(path)
@@ -243,10 +243,10 @@ class Result(Described, Framed):
             refuse_overwriting(path, self.fitted.crowd.with_files(truth).files, **folder)
 
     def write_back(self, path: str | Path) -> int:
-        """Write the labels as predictions of "rarevote" for the platform to import; returns how many items got one.
+        """Write the labels as predictions of "rarevote" for the platform to import; returns the number of items.
 
-        Imported into the project that the export is from, the file of Label Studio doubles its tasks: that is for
-        ``rarevote push label-studio``.
+        Importing a Label Studio file into the project of the export would duplicate its tasks: use
+        ``rarevote push label-studio`` for that.
         """
         from rarevote.io.platforms.write_back import write_back
 
@@ -262,17 +262,17 @@ class Result(Described, Framed):
         return write_back(crowd.export, self.tasks[rows], self.labels[rows], scores, path)
 
     def soft_labels(self) -> SoftLabels:
-        """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
+        """Probability of every class (``p:``) of items with votes, as arrays for training."""
         from rarevote.io.write.soft_labels import SoftLabels
 
         votes = self.fitted.annotations
         return SoftLabels(votes.tasks, votes.classes, self.probabilities.p[: votes.n_tasks], self.fitted.crowd.files)
 
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
-        """The tasks whose review lowers the expected cost most; written to a file where one is named.
+        """The tasks whose review lowers the expected cost most; also written to a file if one is named.
 
         Args:
-            max_review: the most tasks to list.
+            max_review: the largest number of tasks to list.
             path: where to write the list.
             form: "table", "label-studio" or "argilla".
         """
@@ -295,7 +295,7 @@ class Result(Described, Framed):
     def _abilities(self) -> NDArray[np.float64]:
         """How well each annotator recognises each class, as log odds, (n_workers, n_classes).
 
-        The lower end of the interval: nobody is asked because of three lucky votes.
+        The lower end of the interval, so that three lucky votes do not count as ability.
         """
         from rarevote.diagnose.workers import logit, recognition
 
@@ -312,24 +312,24 @@ class Result(Described, Framed):
         find: Any = None,
         form: str = "table",
     ) -> ReviewPlan:
-        """How to spend further votes: the tasks most worth labelling, again or for the first time, and who should.
+        """Plan further votes: the tasks most worth labelling, again or for the first time, and whom to ask.
 
-        A task that nobody has labelled counts as one of the most frequent class until it is, whatever its features say.
-        Of each task, the best at telling its two likeliest classes apart are named who have not voted on it; nobody is
-        named for more than a fifth of the votes (of fewer than ten people: twice an equal share). Where nobody is left,
-        nobody is named: then it takes somebody new.
+        Until a task has votes, it counts as one of the most frequent class, whatever its features are. For each task,
+        the plan names annotators who have not voted on it and who best distinguish its two most probable classes. No
+        annotator gets more than a fifth of the votes (with fewer than ten annotators: twice an equal share). If no such
+        annotator is left, the plan names none: a new annotator is needed.
 
         Args:
-            budget: how many further votes there may be.
+            budget: number of further votes.
             path: where to write the list.
-            votes_per_item: votes that each task gets; what is left of the budget is not spent.
-            named: the annotators who are available; all who have voted if not given.
-            find: a class to look for: then tasks without votes are listed, its likeliest first, by their features.
+            votes_per_item: further votes for each task; a remainder of the budget is not spent.
+            named: the annotators who are available. Default: all who have voted.
+            find: a class to look for: tasks without votes are listed by their features, the most probable first.
             form: "table", "label-studio" or "argilla".
 
         Raises:
-            ParameterError: a number that is not whole or below 1, a budget that is too small for one task, a name
-                that no vote has, or ``find`` without features that count.
+            ParameterError: a number that is not whole or is below 1, a budget that is too small for one task, an
+                unknown annotator, or ``find`` without features that are used.
         """
         from rarevote.decide.review import (
             available_workers,
@@ -363,7 +363,7 @@ class Result(Described, Framed):
         return replace(plan, votes_per_item=votes_per_item)
 
     def explain(self, task: Any) -> Explanation:
-        """Why a task got its label, vote by vote."""
+        """Explain the label of a task, vote by vote."""
         from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
@@ -389,14 +389,14 @@ class Result(Described, Framed):
         progress: Watch = False,
         anonymous: bool = False,
     ) -> Report:
-        """Write the page to look at.
+        """Write the report page.
 
         Args:
             path: ends in ``.html``.
             truth: labels to check the result against; never used in the fit.
             charts: a folder for every chart as SVG and PNG.
-            source: what the page calls the data.
-            audit: one of these labels, to show what it proved.
+            source: the name of the data on the page.
+            audit: an audit of these labels, to show what it proved.
             progress: as for :func:`rarevote.fit`.
             anonymous: whether annotators are called A1, A2, ... on the page and in its tables.
         """
@@ -422,20 +422,19 @@ class Result(Described, Framed):
         return scores_of(self.tasks, self.codes, classes, self._known(truth), self.fitted.rare, self.flagged)
 
     def _known(self, truth: Any) -> dict[Any, Any]:
-        """The truth by task; labels that are no class, which no label can equal, are told."""
+        """The truth by task, with a warning about labels that are not classes."""
         known = self.fitted.crowd.known(truth)
         classes = self.fitted.annotations.classes
         if strange := unmatched(list(dict.fromkeys(known.values())), classes):
             said, known_classes = some_names(map(repr, strange)), some_names(classes)
-            warn_user(f"the truth says {said}, which is not a class: the classes are {known_classes}")
+            warn_user(f"the truth contains {said}, which is not a class: the classes are {known_classes}")
         return known
 
     def summary(self, *, expected: bool = True) -> dict[str, Any]:
         """The result in figures.
 
         Args:
-            expected: whether to say what the decision expects, which has to be drawn first and takes longer than all
-                other figures.
+            expected: whether to include what to expect of the decision, which takes longer than all other figures.
         """
         fitted, crowd = self.fitted, self.fitted.annotations
         labels = np.bincount(self.codes[self.codes >= 0], minlength=crowd.n_classes)
@@ -479,7 +478,7 @@ class Result(Described, Framed):
 
     @property
     def n_without_a_vote(self) -> int:
-        """Items with votes whose label is a class that nobody voted for on them, gold left out."""
+        """Number of items with votes whose label has none of them, gold left out."""
         votes = self.fitted.annotations
         codes = self.codes[: votes.n_tasks]
         unvoted = ~picked(votes.votes() > 0, codes) & (codes >= 0) & (self.probabilities.gold[: votes.n_tasks] < 0)

@@ -180,7 +180,7 @@ def test_answers_that_cannot_be(folder: Path, truth: dict[str, str]) -> None:
         ("task,label\nnobody,defect\n", "task 'nobody' is not in this audit"),
         (f"task,label\n{task},broken\n", "'broken' is not a class; the classes are defect, sound"),
         ("task,label\n", "no rows"),
-        ("task,label\n,defect\n", "1 rows have no task"),
+        ("task,label\n,defect\n", "1 row has no task"),
     ):
         (folder / "bad.csv").write_text(text, encoding="utf-8")
         said = go_on(folder, "bad.csv", "round-2.csv", code=1)

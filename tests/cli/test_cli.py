@@ -92,7 +92,7 @@ def test_gold_abstain_keep_columns(tmp_path: Path) -> None:
     # The second task has no vote; the mean of all tasks with votes is that of the first, which is known.
     told = [(row["task"], row["label"], row["confidence"], row["votes"]) for row in found]
     assert told == [("1", "yes", "1", "1"), ("2", "", "1", "0")]
-    assert "2 abstentions by 1 workers" in done.stderr
+    assert "2 abstentions by 1 worker" in done.stderr
     assert "1 of 2 items has no votes" in done.stderr
     assert "1 rows left out" in done.stderr
 
@@ -146,7 +146,7 @@ def test_demo_shows_the_point() -> None:
     assert result.target is not None
     few, many = (result.target.flags[world] for world in ("independent", "shared"))
     assert "Only the truth shows that 145 images are enough." in shown
-    assert f"{few} images if inspectors err independently" in shown
+    assert f"{few} images if inspectors make errors independently" in shown
     assert f"\n{many} if they share errors as real crowds do" in shown
 
 
@@ -165,10 +165,10 @@ def test_version_and_help() -> None:
     [
         (PLAIN, ["--method", "cc-rash"], 2, "did you mean cc-rasch?"),
         (PLAIN, ["--set", "sigmas=1"], 2, "no parameter 'sigmas'"),
-        (PLAIN, ["--set", "sigma_alpha"], 2, "--set wants NAME=VALUE"),
-        (PLAIN, ["--columns", "task"], 2, "--columns wants"),
+        (PLAIN, ["--set", "sigma_alpha"], 2, "--set must be NAME=VALUE"),
+        (PLAIN, ["--columns", "task"], 2, "--columns must be"),
         (PLAIN, ["--keep", "some"], 2, "keep must be"),
-        (PLAIN, ["--json"], 1, "say with --out"),
+        (PLAIN, ["--json"], 1, "for the rows with --out"),
         (PLAIN, ["--out", "result.docx"], 1, "cannot write .docx"),
         (PLAIN, ["--out", "absent/result.csv"], 1, "cannot be written"),
         (PLAIN, ["--gold", "absent.csv"], 1, "absent.csv: no such file"),
@@ -176,7 +176,7 @@ def test_version_and_help() -> None:
         ("task,worker,label\n", [], 1, "no annotations"),
         ("a,b,c\n1,2,3\n", [], 1, "no column for task or worker or label; it has 'a', 'b', 'c'"),
         ("task,worker,label\n1,a,\n", [], 1, "1 row has no label (line 2)"),
-        ("task,worker,label\n1,a,x\n1,a,y\n", ["--keep", "error"], 1, "repeat an earlier"),
+        ("task,worker,label\n1,a,x\n1,a,y\n", ["--keep", "error"], 1, "repeats an earlier"),
         ("task,worker,label\n1,a\n", [], 1, "labels.csv: "),
     ],
 )

@@ -81,14 +81,14 @@ def test_costs_and_review(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--min-recall", "defect=0"], 2, "a recall target lies above 0"),
-        (["--min-recall", "defect=1.5"], 2, "a recall target lies above 0"),
+        (["--min-recall", "defect=0"], 2, "a recall must be above 0"),
+        (["--min-recall", "defect=1.5"], 2, "a recall must be above 0"),
         (["--min-recall", "crack=0.9"], 2, "crack"),
-        (["--min-recall", "defect=0.9", "--cost", "sound:defect=1"], 2, "contradict each other"),
+        (["--min-recall", "defect=0.9", "--cost", "sound:defect=1"], 2, "cannot be used together"),
         (["--cost", "sound:crack=1"], 2, "crack"),
-        (["--cost", "absent.csv"], 1, "no such file"),
-        (["--max-review", "5"], 2, "go together"),
-        (["--prevalence", "defect=lots"], 2, "--prevalence wants"),
+        (["--cost", "absent.csv"], 1, "not a file"),
+        (["--max-review", "5"], 2, "must be used together"),
+        (["--prevalence", "defect=lots"], 2, "--prevalence must be"),
     ],
 )
 def test_mistakes_write_nothing(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:

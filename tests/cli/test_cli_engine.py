@@ -81,9 +81,9 @@ def test_checkpoints(labels: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--engine", "spark"], "unknown engine 'spark'"),
-        (["--scheduler", "tcp://head:8786"], "--scheduler goes with --engine dask"),
-        (["--engine", "dask"], "say which with --out"),
-        (["--engine", "dask", "--truth", "labels.csv", "--out", "folder"], "--truth is for a single machine"),
+        (["--scheduler", "tcp://head:8786"], "--scheduler needs --engine dask"),
+        (["--engine", "dask"], "name it with --out"),
+        (["--engine", "dask", "--truth", "labels.csv", "--out", "folder"], "--truth does not work with --engine dask"),
         (["--engine", "dask", "--wide", "--out", "folder"], "--wide is for a single machine"),
         (["--engine", "dask", "--out", "folder", "--show", "text"], "--show is for a single machine"),
         (["--engine", "dask", "--out", "folder", "--format", "csv"], "--format is for a single machine"),

@@ -75,7 +75,7 @@ def test_scores_speak_of_the_rare_class(labels: Path, tmp_path: Path) -> None:
         "--truth",
         truth,
     ]
-    assert "recall of crack 0.500, precision of crack 1.000" in rarevote(*arguments, "--rare", "crack").stderr
+    assert "recall of crack 50.0%, precision of crack 100%" in rarevote(*arguments, "--rare", "crack").stderr
     found = json.loads(rarevote(*arguments, "--rare", "crack", "--json").stdout)
     assert next(iter(found)) == "rare"
     assert found["rare"]["class"] == "crack"
@@ -260,7 +260,7 @@ def test_compare_without_truth(crowd: Path, tmp_path: Path) -> None:
     out = tmp_path / "differences.csv"
     done = rarevote("compare", crowd / "labels.csv", "--methods", "majority-vote,dawid-skene", "--out", out)
     assert "majority-vote / dawid-skene" in done.stdout
-    assert "not all methods agree on" in done.stdout
+    assert "the methods disagree on" in done.stdout
     found = json.loads(
         rarevote("compare", crowd / "labels.csv", "--methods", "majority-vote,dawid-skene", "--json", "-q").stdout
     )

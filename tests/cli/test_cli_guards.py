@@ -66,7 +66,7 @@ def test_one_answer_is_printed(tmp_path: Path) -> None:
     [
         (["--decide", "balanced:0.5"], "a cap of at least 1"),
         (["--decide", "boldly"], "there are labels, argmax, balanced and balanced:CAP"),
-        (["--decide", "balanced", "--min-recall", "defect=0.9"], "--decide and --min-recall contradict each other"),
+        (["--decide", "balanced", "--min-recall", "defect=0.9"], "--decide and --min-recall cannot be used together"),
         (["--cost", "sound:crack=1,crack:sound=2"], "'crack' is not a class"),
         (["--min-recall", "crack=0.9"], "'crack' is not a class"),
     ],

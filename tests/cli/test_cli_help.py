@@ -144,7 +144,7 @@ def test_completion_is_shown_and_installed_once(shell: str, file: str, tmp_path:
 def test_completion_of_another_shell_is_an_error() -> None:
     for option in ("--show-completion", "--install-completion"):
         wrong = rarevote(option, environment={"SHELL": "/bin/sh"}, code=1)
-        assert "no completion for this shell (SHELL is 'sh'): there is bash, zsh, fish" in wrong.stderr
+        assert "no completion for this shell (SHELL='sh'): there is bash, zsh, fish" in wrong.stderr
 
 
 def test_the_wheel_is_tried_with_every_verb() -> None:

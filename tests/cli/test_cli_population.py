@@ -134,7 +134,7 @@ def test_the_truth_of_an_item_without_votes_is_a_miss(export: Path, tmp_path: Pa
         assert again[figure] == pytest.approx(value), figure
     said = command("aggregate", export, "--truth", truth, "-o", out).stderr
     assert "against the truth of 30 tasks" in said
-    assert "6 tasks have no answer: a miss of the true class, and no false alarm of any" in said
+    assert "6 tasks have no label: a miss of the true class, and not a false alarm" in said
 
 
 @pytest.mark.parametrize("which", ["all", "unvoted", "voted"])

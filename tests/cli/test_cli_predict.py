@@ -22,7 +22,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "old.csv").write_text("\n".join([header, *old]) + "\n")
     (folder / "new.csv").write_text("\n".join([header, *votes[len(old) :]]) + "\n")
     done = rarevote("aggregate", folder / "old.csv", "--model-out", folder / "model", "-o", folder / "old-result.csv")
-    assert f"wrote {folder / 'model'}: the model, with which predict labels new tasks" in done.stderr
+    assert f"wrote {folder / 'model'}: the model, which predict uses for new tasks" in done.stderr
     return folder
 
 
@@ -72,7 +72,7 @@ def test_text_and_numbers_mean_the_same_names(tmp_path: Path) -> None:
     new = tmp_path / "new.csv"
     new.write_text("task,worker,label\nx,1,1\nx,2,1\nx,3,1\n")
     done = rarevote("predict", tmp_path / "model", new)
-    assert "all 3 workers are known to the model" in done.stderr
+    assert "knows all 3 workers" in done.stderr
     assert rows(done.stdout)[0]["label"] == "1"
 
 
@@ -95,5 +95,5 @@ def test_mistakes_write_nothing(crowd: Path, tmp_path: Path) -> None:
     done = rarevote("aggregate", crowd / "old.csv", "--model-out", out, "-o", out, code=2)
     assert "the same file" in done.stderr
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "--json", code=1)
-    assert "say with --out" in done.stderr
+    assert "for the rows with --out" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.csv"]

@@ -68,7 +68,7 @@ def test_a_person_sees_the_rare_class_first(files: dict[str, Any]) -> None:
     assert lines[3].startswith("b (rare)")
     assert "log loss" in done.stdout
     assert "not scored: 2 tasks of the truth without a result" in done.stderr
-    assert "10 tasks of the result have no truth" in done.stderr
+    assert "not scored: 10 tasks of the result without a truth" in done.stderr
     assert rarevote("score", files["folder"] / "result.csv", "--truth", files["truth"], "-q").stderr == ""
 
 
@@ -97,14 +97,14 @@ def test_no_answer_and_calibrated_probabilities(tmp_path: Path) -> None:
         assert found["probabilities"][name]["log_loss"] == pytest.approx(loss)
     # The two answers: 0.8 and right, 0.6 and wrong.
     assert found["probabilities"]["p"]["calibration_error"] == pytest.approx((0.2 + 0.6) / 2)
-    assert "1 task has no answer: a miss" in rarevote("score", result, "--truth", truth).stderr
+    assert "1 task has no label: a miss" in rarevote("score", result, "--truth", truth).stderr
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         ("task,worker,label\n1,a,x\n1,b,y\n", "task '1' again (line 3); a result has one row per task"),
-        ("task,label\n,x\n", "1 rows have no task (line 2)"),
+        ("task,label\n,x\n", "1 row has no task (line 2)"),
         ("task,label\n", "no rows"),
         ("id,verdict\n1,x\n", "has no column for task or label"),
         ("task,label\nq,x\n", "the truth names none of its tasks ('q' there, '1' in the truth): check ids"),
@@ -157,4 +157,4 @@ def test_items_without_votes_are_misses(tmp_path: Path) -> None:
         sklearn.metrics.log_loss(truth, table, labels=names)
     )
     said = rarevote("score", tmp_path / "r.csv", "--truth", tmp_path / "t.csv").stderr
-    assert "10 tasks have no answer: a miss of the true class, and no false alarm of any" in said
+    assert "10 tasks have no label: a miss of the true class, and not a false alarm" in said

@@ -262,7 +262,7 @@ def test_what_cannot_be_decided_is_refused_before_the_fit(client: Any, shards: P
         ({"ordered": ["red", "pink", "white"], "rare": ">=red"}, "holds all of the grades"),
         ({"prevalence": {"pink": 0.9}}, "'pink' is not a class"),
         ({"min_recall": {"red": 0.9}, "errors": "independent"}, "needs all votes in the memory of one machine"),
-        ({"cap": 3.0, "decide": "argmax"}, "decide and cap contradict each other"),
+        ({"cap": 3.0, "decide": "argmax"}, "decide and cap cannot be used together"),
     ):
         with pytest.raises(ParameterError, match=message):
             Dask(tmp_path / "out", client=client, partitioned=True).fit(MajorityVote(), shards, **how)

@@ -130,7 +130,7 @@ def test_repeated_pairs(keep: Any, expected: list[tuple[int, str, str]]) -> None
 
 
 def test_repeated_pairs_can_be_refused() -> None:
-    with pytest.raises(InputError, match=r"1 rows repeat an earlier \(task, worker\) pair: \(1, a\)"):
+    with pytest.raises(InputError, match=r"1 row repeats an earlier \(task, worker\) pair: \(1, a\)"):
         Annotations.from_arrays(*REPEATS, keep="error")
     Annotations.from_arrays([1, 2], ["a", "a"], ["x", "x"], keep="error")
 

@@ -63,7 +63,7 @@ def test_names_keep_their_type(tasks: list[Any]) -> None:
 def test_they_go_along() -> None:
     votes = with_items(Annotations.from_arrays(["a", "b"], ["u", "v"], ["x", "y"]), ["z"])
     assert add_classes(votes, ["w"]).unanswered.tolist() == ["z"]
-    with pytest.warns(match="classes that nobody voted for"):
+    with pytest.warns(match="classes without votes"):
         known, _ = with_gold(votes, {"a": "q"})
     assert known.unanswered.tolist() == ["z"]
 

@@ -14,6 +14,7 @@ import pytest
 
 import rarevote as library
 from rarevote.crowd.rare import RareClass
+from rarevote.crowd.words import percent
 from rarevote.decide.expectations import Expected
 from rarevote.diagnose.check import QUESTIONS, Check, Finding, _of_fit, reliability
 from rarevote.diagnose.model_fit import Statistic
@@ -88,7 +89,7 @@ def test_a_crowd_of_the_model_is_not_accused_of_misfit(seed: int) -> None:
         ([(f"t{i}", f"w{i % 7}", "ab"[i % 2]) for i in range(40)], "no two annotators voted on the same item"),
         (
             [("t0", "w9", "a"), *((f"t{i}", f"w{i % 7}", "ab"[i % 2]) for i in range(100))],
-            "only 1 of 100 items have votes of more than one annotator",
+            "only 1 of 100 items has votes of more than one annotator",
         ),
     ],
 )
@@ -297,9 +298,10 @@ def test_both_worlds_are_said_with_their_intervals(monkeypatch: pytest.MonkeyPat
     independent, shared, _ = found.worlds
     for world, words in (("independent", independent), ("shared", shared)):
         recall = found.expected.recall.worlds[world]  # type: ignore[index]
-        assert f"recall of defect {recall.value:.2f} ({recall.low:.2f} to {recall.high:.2f})" in words
+        assert f"recall of defect {percent(recall.value)} ({percent(recall.low)} to {percent(recall.high)})" in words
         accuracy = found.accuracy.worlds[world]  # type: ignore[index]
-        assert words.endswith(f"labels {accuracy.value:.2f} ({accuracy.low:.2f} to {accuracy.high:.2f})")
+        interval = f"{percent(accuracy.low)} to {percent(accuracy.high)}"
+        assert words.endswith(f"labels {percent(accuracy.value)} ({interval})")
     monkeypatch.setattr("rarevote.decide.sampled.MAX_VOTES", 100)
     alone = checked(crowd(), rare="defect")
     assert alone.worlds == (alone.worlds[0], "independent errors are left out: there are more than 100 votes")

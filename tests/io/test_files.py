@@ -186,7 +186,7 @@ def test_header_alone_is_an_empty_crowd(tmp_path: Path) -> None:
 
 def test_truth(tmp_path: Path) -> None:
     assert read_truth_file(write(tmp_path / "t.csv", "item,truth\n007,yes\n8,no\n")) == {"007": "yes", "8": "no"}
-    with pytest.raises(InputError, match=r"1 rows have no task or no label \(line 3\)"):
+    with pytest.raises(InputError, match=r"1 row has no task or no label \(line 3\)"):
         read_truth_file(write(tmp_path / "t.csv", "item,truth\n1,yes\n2,\n"))
     with pytest.raises(InputError, match="has two labels"):
         read_truth_file(write(tmp_path / "t.csv", "item,truth\n1,yes\n1,no\n"))

@@ -324,5 +324,5 @@ def test_fewer_than_three_grades_are_no_order() -> None:
     assert isinstance(found.method, AnchoredRasch)
     assert found.decide("median").labels.tolist()
     # A grade of gold alone counts.
-    with pytest.warns(RarevoteWarning, match="gold names classes that nobody voted for"):
+    with pytest.warns(RarevoteWarning, match="gold contains classes without votes"):
         assert isinstance(rarevote.fit(rows, ordered="1..5", gold={1: "3"}).method, AnchoredOrdered)

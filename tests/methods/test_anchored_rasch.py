@@ -254,7 +254,7 @@ def test_a_class_without_votes_gets_nothing_and_changes_nothing() -> None:
     found = Fitted.of(wide).explain(5)
     assert found.weighed is not None
     assert np.isfinite(found.weighed.votes).all()
-    with pytest.raises(InputError, match="label 9 is a class that nobody voted for in the fit"):
+    with pytest.raises(InputError, match="label 9 has no votes in the fit"):
         wide.predict(([0, 0], [1, 2], [9, 1]))
 
 

@@ -194,7 +194,7 @@ def test_gold_that_does_not_match(inputs: dict[str, Any]) -> None:
         rarevote.DawidSkene().fit(inputs["data"], pd.concat([gold, pd.Series({"elsewhere": "a"})]))
     with pytest.raises(InputError, match="none of the 1 gold tasks"):
         rarevote.DawidSkene().fit(inputs["data"], pd.Series({"elsewhere": "a"}))
-    with pytest.warns(RarevoteWarning, match="classes that nobody voted for"):
+    with pytest.warns(RarevoteWarning, match="classes without votes"):
         model = rarevote.DawidSkene().fit(inputs["data"], pd.Series({"t00": "new"}))
     assert model.labels_["t00"] == "new"
     with pytest.warns(RarevoteWarning, match="1 tasks have several gold labels"):

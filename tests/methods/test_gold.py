@@ -182,7 +182,7 @@ def test_gold_for_unknown_tasks_only_is_refused(method: type[Estimator]) -> None
 
 def test_gold_may_name_a_class_without_votes() -> None:
     rows: Rows = [("g", "w", "a"), ("h", "w", "b"), ("t", "w", "a")]
-    with pytest.warns(RarevoteWarning, match="classes that nobody voted for"):
+    with pytest.warns(RarevoteWarning, match="classes without votes"):
         model = GoldDawidSkene().fit(columns(rows), {"g": "c", "h": "b"})
     assert model.labels_.to_dict() == {"g": "c", "h": "b", "t": "c"}
 

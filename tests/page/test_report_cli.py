@@ -214,5 +214,5 @@ def test_decisions_share_their_options_with_aggregate() -> None:
 def test_a_mistaken_decision_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     wrong = failure(tmp_path / "absent.csv", "-o", out, "--cost", "a:b=1", "--min-recall", "a=0.5", code=2)
-    assert "contradict each other" in wrong
+    assert "cannot be used together" in wrong
     assert not out.exists()

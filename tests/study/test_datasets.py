@@ -404,7 +404,7 @@ def test_jigsaw_rows_without_a_judgement_are_counted_and_left_out(tmp_path: Path
     ("rows", "options", "error", "message"),
     [
         ("1,2,maybe,0\n", {}, InputError, "1 values of toxic are neither 0 nor 1, such as 'maybe'"),
-        (",2,1,0\n", {}, InputError, "1 rows have no task"),
+        (",2,1,0\n", {}, InputError, "1 row has no task"),
         ("", {"min_votes": 9}, InputError, "no comment with 9 judgements or more"),
         ("", {"threshold": 0.0}, ParameterError, "threshold must be above 0"),
         ("", {"min_votes": 0}, ParameterError, "min_votes must be at least 1"),

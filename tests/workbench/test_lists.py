@@ -75,7 +75,7 @@ def test_numbers_stay_numbers(tmp_path: Path) -> None:
     [
         ("text\nx\n", "no column for task"),
         ("task\n", "no rows"),
-        ("task,text\na,x\n,y\n", "1 rows have no task"),
+        ("task,text\na,x\n,y\n", "1 row has no task"),
         ("task,text\na,x\na,y\n", "task 'a' again"),
     ],
 )

@@ -66,7 +66,7 @@ class _AllVerbs(Verbs):
         "rarevote demo",
         "rarevote aggregate labels.csv --out result.csv",
         "rarevote report labels.csv --out report.html",
-        after="Every verb explains itself, with examples: rarevote aggregate --help",
+        after="Options and examples of a verb: rarevote help aggregate",
     ),
 )
 @click.version_option(
@@ -120,8 +120,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted", 130)
     except MemoryError:
         left = available_memory()
-        told = "" if left is None else f"; {gigabytes(left)} are left to this process"
-        return _complain(f"not enough memory for these data{told}", 1)
+        left_words = "" if left is None else f"; {gigabytes(left)} are available"
+        return _complain(f"not enough memory for this data{left_words}", 1)
     except ImportError as error:
         from rarevote.cli.libraries import load_failure
 
@@ -129,7 +129,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
         if error.errno is None:
-            return _complain(f"the machine refuses: {error}; {_ROOM}", 1)
+            return _complain(f"system error: {error}; {_ROOM}", 1)
         place = str(error.filename or "standard output")
         shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
         return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)
@@ -141,7 +141,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("RAREVOTE_DEBUG"):
             raise
         return _complain(
-            f"unexpected {type(error).__name__}: {error}. This is a fault of rarevote: please report it "
+            f"unexpected {type(error).__name__}: {error}. This is a bug in rarevote: please report it "
             "(RAREVOTE_DEBUG=1 shows where)",
             1,
         )

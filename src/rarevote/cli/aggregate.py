@@ -70,18 +70,19 @@ _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
 @file_option("--sheet-out", help="With --multilabel: one row per item, one column per choice.")
 @file_option(
     "--model-out",
-    help=f"Keep what was learned about people, for: rarevote predict. With {which_methods('predict')}.",
+    help=f"Save the fitted model for rarevote predict. With {which_methods('predict')}.",
 )
 @file_option(
     "--back-out",
-    help=f"Labels for the platform of the export to import again: {listed(_TAKE_LABELS, len(_TAKE_LABELS))}.",
+    help=f"Write the labels as a file that the platform of the export imports: "
+    f"{listed(_TAKE_LABELS, len(_TAKE_LABELS))}.",
 )
 @file_option(
     "--soft-out",
-    help="Probabilities of all classes to train on: .npz (NumPy) or .parquet.",
+    help="Write the probabilities of all classes for training: .npz (NumPy) or .parquet.",
 )
 @flag("--with-posterior", help="Add posterior:<class>, as the method's authors publish it.")
-@flag("--with-prior", help="Add prior:<class>, what --features or --pred-probs alone say.")
+@flag("--with-prior", help="Add prior:<class>, the probability from --features or --pred-probs alone.")
 @calibrate_option
 @strict_option
 @spreadsheet_option
@@ -107,7 +108,7 @@ def aggregate(
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
-    """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
+    """Read the votes, weight the annotators, and write one label per task with its confidence."""
     deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
     if with_prior and not fit_options.has_features:
@@ -125,8 +126,8 @@ def aggregate(
             "spreadsheet_safe": spreadsheet_safe,
             "gold_is_random": deciding.pop("random_gold"),
         }
-        _refuse(of_one, "is for a single machine, not for --engine dask")
-        _refuse(fit_options.of_features, "is for a single machine: leave --engine dask out, or leave the features out")
+        _refuse(of_one, "does not work with --engine dask")
+        _refuse(fit_options.of_features, "does not work with --engine dask: omit one of them")
         deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior, "ordered": fit_options.ordered}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
@@ -147,7 +148,7 @@ def aggregate(
     if reading.options["question"] == ALL:
         check_folder(out)
         of_one |= {"rare": fit_options.rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
-        _refuse(of_one, "is about one question: name it in place of --question all")
+        _refuse(of_one, "is for one question: name it instead of --question all")
         return _end(strict, *several(read_questions(reading), truth=None))
     check_result_file(out, as_json=as_json)
     _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
@@ -158,10 +159,10 @@ def aggregate(
     if crowd.choices:
         from rarevote.io.read.labels import known_by_label
 
-        _refuse({"model_out": model_out, "checkpoint": engine.checkpoint}, "is about one label: name it with --choice")
+        _refuse({"model_out": model_out, "checkpoint": engine.checkpoint}, "is for one choice: name it with --choice")
         return _end(strict, *several(crowd, truth=None if truth is None else known_by_label(crowd, truth)))
     if sheet_out is not None:
-        raise ParameterError("--sheet-out has a column for each label or question: it goes with --multilabel")
+        raise ParameterError("--sheet-out writes a column for each choice: it needs --multilabel")
     known = None if truth is None else crowd.truth(truth)
     clock.lap("read")
     fitted = fit_options.fit(
@@ -200,7 +201,7 @@ def aggregate(
             say(review_words(plan, decisions.review_out))
         back = _back_words(crowd, out)
         for path, what in (
-            (model_out, ": the model, with which predict labels new tasks"),
+            (model_out, ": the model, which predict uses for new tasks"),
             (back_out, back),
             (soft_out, ""),
         ):
@@ -214,7 +215,7 @@ def _back_words(crowd: Crowd, out: Path | None) -> str:
     if crowd.export is None or crowd.export.platform != "label-studio":
         return ""
     return (
-        ": for another project; imported into the same one it doubles the tasks. Beside the tasks that are there: "
+        ": for a new project; in the same project it would duplicate the tasks. To add predictions there: "
         f"rarevote push label-studio {out or 'result.csv'} --export {crowd.export.path} --url URL --project NUMBER"
     )
 
@@ -284,15 +285,15 @@ def _tell(summary: dict[str, Any], out: Path | None) -> None:
     say(f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; {seconds}")
     say(f"decided by {summary['decided_by']}")
     if summary["n_guarded"]:
-        say(f"{counted(summary['n_guarded'], 'task')}: {summary['guard']} (--allow-unvoted lifts that)")
+        say(f"{counted(summary['n_guarded'], 'task')}: {summary['guard']} (--allow-unvoted allows such labels)")
     if "nearness" in summary:
-        say(f"nearness of the grades {summary['nearness']:.2f} (near 0, the order taught nothing)")
+        say(f"nearness of the grades {summary['nearness']:.2f} (near 0, the order adds nothing)")
     if "order_hint" in summary:
         say(summary["order_hint"])
     if unvoted := summary.get("features", {}).get("labels_without_a_vote"):
         say(
-            f"{counted(unvoted, 'task')}: the label has no vote on the task, the features speak for it "
-            "(--no-allow-unvoted asks for a vote)"
+            f"{counted(unvoted, 'task')}: the label has no votes and comes from the features "
+            "(--no-allow-unvoted requires a vote)"
         )
     if is_verbose():
         parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
@@ -319,9 +320,9 @@ def _on_dask(
     from rarevote.cluster import Dask
 
     if out is None:
-        raise ParameterError("--engine dask writes its results to a folder: say which with --out")
+        raise ParameterError("--engine dask writes its results to a folder: name it with --out")
     if out.suffix or out.is_file():
-        raise ParameterError(f"--engine dask writes its results to a folder, and --out {out} looks like a file")
+        raise ParameterError(f"--engine dask writes its results to a folder, but --out {out} looks like a file")
     _refuse_unread(reading.options)
     followed = {name: reading.options[name] for name in _READ_ON_DASK}
     cluster = Dask(out, scheduler=engine.scheduler, checkpoint=engine.checkpoint, every=engine.checkpoint_every)

@@ -37,7 +37,7 @@ _SHOWN_PAIRS = 5
     "--sort",
     metavar="BY",
     default="rare",
-    help="rare: who surely recognises most of the rare class first; or votes, agreement, name.",
+    help="Sort by rare (best at the rare class first, by the lower end of the interval), votes, agreement or name.",
     shell_complete=one_of(*_SORTS),
 )
 @top_option
@@ -54,7 +54,7 @@ def annotators(
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
-    """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
+    """Show how well each annotator recognises each class, how far they agree, and who makes the same mistakes."""
     from rarevote.diagnose.workers import annotator_figures, annotator_order, annotator_rows
     from rarevote.io.write.columns import write_columns
 
@@ -130,7 +130,10 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
     tell(aligned(header, rows))
     tell_rest(len(order) - top, has_file=has_file)
     chance = chance_words(len(names))
-    tell(f"\nrecognises: share of the class that the person labels so, with its 95% interval; {chance}")
+    tell(
+        f"\nrecognises: share of the items of the class that the annotator labels correctly, with a 95% interval; "
+        f"{chance}"
+    )
     tell()
     meanings = profile_meanings(names[found.rare], names[found.common])
     n_workers = len(workers.names)

@@ -23,7 +23,7 @@ from rarevote.crowd.steps import within
 @strict_option
 @talk_options
 def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:
-    """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
+    """Check whether the labels are reliable enough to use."""
     estimator = fit_options.make()
     crowd = reading.read(with_hints=True)
     records, fails = {}, False

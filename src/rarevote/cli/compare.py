@@ -39,7 +39,7 @@ _SHOWN_ITEMS = 5
     "--methods",
     help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}.",
 )
-@click.option("--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes.")
+@click.option("--rare", metavar="CLASS", help="The class that matters. Default: the class with the fewest votes.")
 @ordered_option
 @click.option(
     "--gold",
@@ -63,7 +63,7 @@ def compare(
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
-    """Methods side by side: scores with 95% intervals with truth; agreement and differences without."""
+    """Compare methods on the same votes: scores with 95% intervals if truth is given, else where they differ."""
     from rarevote.api import compare as compare_methods
     from rarevote.io.write.columns import write_columns
 
@@ -112,9 +112,7 @@ def _rare_class(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
     votes = crowd.annotations
     chosen = RareClass.of(votes.classes, votes.class_votes, rare, None if ordered is None else Grades.of(ordered))
     if chosen.is_tail:
-        raise ParameterError(
-            f"--rare {chosen.name} is a tail of grades, and methods are compared by one class: name one"
-        )
+        raise ParameterError(f"--rare {chosen.name} is a tail of grades; compare needs one class")
     return str(chosen.name)
 
 
@@ -204,7 +202,7 @@ def _tell(summary: dict[str, Any]) -> None:
     rare, methods = summary["rare_class"], summary["methods"]
     if "scores" in summary:
         _tell_scores(summary, rare)
-    tell(f"share of the {counted(summary['n_tasks'], 'item')} that each method gives to a class")
+    tell(f"share of the {counted(summary['n_tasks'], 'item')} that each method labels as a class")
     shares = {name: entry["share_of_tasks"] for name, entry in methods.items()}
     told, left_out = told_classes(next(iter(shares.values())), rare)
     rows = [[_class_title(k, rare), *(percent(one[k], fine=True) for one in shares.values())] for k in told]
@@ -238,7 +236,7 @@ def _tell_scores(summary: dict[str, Any], rare: str) -> None:
     rows.append(["calibration error", *(f"{share(scores[name]['calibration_error'])}" for name in names)])
     tell(aligned(["figure", *names], rows))
     if len(names) > 1:
-        tell(f"\ndifference with {names[0]} on the same items, with 95% intervals (--json has those of every class)")
+        tell(f"\ndifference from {names[0]} on the same items, with 95% intervals (--json has those of every class)")
         rows = [
             [title, *(_interval(scores[name]["difference"][key], signed=True) for name in names[1:])]
             for key, title in titles.items()
@@ -283,7 +281,7 @@ def _tell_agreement(summary: dict[str, Any]) -> None:
             ],
         )
     )
-    tell(f"\nnot all methods agree on {counted(summary['n_different'], 'item')}")
+    tell(f"\nthe methods disagree on {counted(summary['n_different'], 'item')}")
     for item in summary["different"]:
         votes = ", ".join(f"{name} x{count}" for name, count in item["votes"].items())
         answers = ", ".join(f"{name} {label}" for name, label in item["labels"].items())

@@ -20,7 +20,7 @@ from rarevote.errors import InputError
 )
 @with_export
 @argument("export", type=PATH, help="The export: a file, a zip, or a folder.")
-@file_option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
+@file_option("--out", "-o", help="File for the rows, such as labels.csv. Default: stdout.")
 @file_option("--gold-out", help="File for the gold (task, label).")
 @spreadsheet_option
 @talk_options
@@ -33,7 +33,7 @@ def convert(
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
-    """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
+    """Convert a platform's export to rows of task, worker and label; show what was left out and why."""
     from rarevote.io.platforms import read_export
     from rarevote.io.write.columns import write_columns
 
@@ -44,7 +44,7 @@ def convert(
     for caution in found.cautions:
         warn(f"{export}: {caution}")
     if gold_out is not None and not found.gold:
-        raise InputError(f"{export}: no gold was found, so there is nothing for --gold-out")
+        raise InputError(f"{export}: no gold found, so --gold-out has nothing to write")
     rows = _as_arrays(found.columns())
     write_result(rows, out, spreadsheet_safe=spreadsheet_safe, example="labels.csv")
     if gold_out is not None:

@@ -21,7 +21,7 @@ cache_option = file_option(
 data_option = file_option(
     "--data",
     metavar="FOLDER",
-    help="A folder of datasets to look in first; others than the benchmark's are listed too.",
+    help="A folder to look in first; its other datasets are listed too.",
 )
 
 

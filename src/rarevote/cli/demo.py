@@ -18,9 +18,9 @@ RARE = "defect"
 
 
 @verb("rarevote demo", "rarevote demo --report rails.html")
-@file_option("--report", help="Also write the page to look at, such as report.html.")
+@file_option("--report", help="Also write a report page, such as report.html.")
 def demo(report: Path | None) -> None:
-    """Four methods on simulated rail inspections, where defects are rare: what each finds, and at what price."""
+    """Run four methods on simulated rail inspections with rare defects: what each finds, and its false alarms."""
     from rarevote.api import fit, read
     from rarevote.scoring.ranking import flags_needed
     from rarevote.simulate.files import example_files
@@ -58,13 +58,13 @@ def demo(report: Path | None) -> None:
     assert target is not None
     few, many = target.flags["independent"], target.flags["shared"]
     tell(
-        f"\nOnly the truth shows that {needed[0]:,} images are enough. From the votes alone, rarevote flags for 90%\n"
-        f"{few:,} images if inspectors err independently (these do, as they are simulated), and\n"
-        f"{many:,} if they share errors as real crowds do, which is what it assumes: --min-recall {RARE}=0.9."
+        f"\nOnly the truth shows that {needed[0]:,} images are enough. From the votes alone, --min-recall {RARE}=0.9\n"
+        f"flags {few:,} images if inspectors make errors independently (these do, as they are simulated), and\n"
+        f"{many:,} if they share errors as real crowds do, which is the default."
     )
     tell(
-        "\nThe majority vote loses defects; CC-Rasch finds almost all, but most of its flags are false. The default\n"
-        "counts a miss as much as the classes are unequal, at most as ten false alarms (--decide balanced:10).\n\n"
+        "\nThe majority vote misses defects; CC-Rasch finds almost all, but most of its flags are false. The default\n"
+        "weights a miss by how rare the class is, up to 10 false alarms (--decide balanced:10).\n\n"
         f"Your own data: rarevote aggregate labels.csv --out result.csv\nThese data: {files.labels}"
     )
     if report is not None:
@@ -72,4 +72,4 @@ def demo(report: Path | None) -> None:
 
         check_page_path(report)
         page = default.report(report, truth=truth, source="Rail inspection (simulated)").page
-        tell(f"The page to look at: {page.resolve()}")
+        tell(f"Open the page: {page.resolve()}")

@@ -47,7 +47,7 @@ def read_questions(reading: Reading) -> dict[str, Crowd]:
     from rarevote.io.read.crowd import read_each
 
     crowds = read_each(reading.labels, **reading.options)
-    found = counted(len(crowds), "question that looks like a choice", "questions that look like a choice")
+    found = counted(len(crowds), "question with choices", "questions with choices")
     say(f"{reading.title}: {found}")
     for name, crowd in crowds.items():
         for note in crowd.notes:
@@ -98,7 +98,7 @@ def aggregate_each(
             _tell(name, one, result, details=decisions.active or calibrate)
         if plans is not None:
             listed = sum(len(plan.items) for plan in plans.values())
-            say(f"wrote {counted(listed, 'task')} to review to {decisions.review_out}, the best of each {fitted.by}")
+            say(f"wrote {counted(listed, 'task')} to review to {decisions.review_out}, for each {fitted.by}")
         for path in (outputs.out, outputs.sheet_out, outputs.back_out, outputs.soft_out):
             if path is not None:
                 say(f"wrote {path}" + (f": {counted(len(files), 'result')}" if path == outputs.out and files else ""))
@@ -180,9 +180,9 @@ def tell_records(records: Mapping[str, Any]) -> None:
 def check_folder(out: Path | None) -> Path:
     """The folder of the results; one that cannot be made is refused."""
     if out is None:
-        raise ParameterError("--question all writes a folder with a result for each question: say which with --out")
+        raise ParameterError("--question all writes a folder with a result for each question: name it with --out")
     if out.suffix or out.is_file():
-        raise ParameterError(f"--question all writes a folder, and --out {out} looks like a file")
+        raise ParameterError(f"--question all writes a folder, but --out {out} looks like a file")
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"{out}: the folder is not empty; name a new one")
     return out

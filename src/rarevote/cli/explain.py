@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--task", metavar="ID", multiple=True, required=True, help="The item to explain. Repeatable.")
 @talk_options
 def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...], as_json: bool) -> None:
-    """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
+    """Explain the label of an item: its votes, who cast them, and how much each counted."""
     from rarevote.diagnose.explain import find_task
 
     estimator = fit_options.make()

@@ -12,7 +12,7 @@ from rarevote.cli.show import aligned, tell
 @verb("rarevote methods", "rarevote methods --json")
 @json_option
 def methods(as_json: bool) -> None:
-    """The aggregation methods, with one line each, and a table of what each can do."""
+    """List the aggregation methods and what each can do."""
     from rarevote.methods.capabilities import Capabilities
     from rarevote.methods.registry import METHODS, capability_table
 

@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 @with_reading
 @with_fit_and_rare
 @takes(DecisionArguments, decide_option, cost_option)
-@click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
-@click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
+@click.option("--budget", metavar="N", type=int, required=True, help="The number of further votes to plan for.")
+@click.option("--votes-per-item", metavar="N", default=1, help="Further votes for each item.")
 @click.option(
     "--named",
     metavar="NAME",
     multiple=True,
-    help="Somebody who is available, once for each: the ablest of these are asked. Default: all who have voted.",
+    help="An annotator who is available; the best of them are asked. Repeatable. Default: all who have voted.",
 )
 @click.option(
     "--find",
     metavar="CLASS",
-    help="List items without votes, the likeliest of this class first. With --features or --pred-probs.",
+    help="List items without votes, the most likely of this class first. Needs --features or --pred-probs.",
 )
 @top_option
 @file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     "out_as",
     metavar="FORMAT",
     default="table",
-    help=f"The file as {', '.join(REVIEW_FORMATS)}.",
+    help=f"Format of the file: {', '.join(REVIEW_FORMATS)}.",
     shell_complete=one_of(*REVIEW_FORMATS),
 )
 @talk_options
@@ -78,19 +78,19 @@ def plan(
     out_as: str,
     as_json: bool,
 ) -> None:
-    """Which items to label next, the most useful first, and who should: people good at it who have not voted there."""
+    """List the items to label next, the most useful first, and the annotators to ask."""
     from rarevote.decide.review import check_budget, plan_figures
 
     check_review_form(out_as, "--as")
     if out_as != "table" and out is None:
-        raise ParameterError(f"--as {out_as} goes with --out FILE: where the items go")
+        raise ParameterError(f"--as {out_as} needs --out FILE")
     check_budget(budget, votes_per_item)
     deciding = decisions.options(has_gold=False, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
     if out is not None:
         check_review_file(out, out_as)
     if find is not None and not fit_options.has_features:
-        raise ParameterError("--find orders items without votes by their features: give --features or --pred-probs")
+        raise ParameterError("--find needs --features or --pred-probs: it ranks items without votes by them")
     crowd = reading.read()
     asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method, "find": find}
     given: dict[str, Any] = {"votes_per_item": votes_per_item, "named": named or None, "find": find, "form": out_as}

@@ -26,7 +26,7 @@ from rarevote.errors import ParameterError
     "rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson",
     "rarevote predict crowd.model --features new-embeddings.parquet --out new-result.csv",
 )
-@argument("model", type=PATH, help="The model, as aggregate --model-out wrote it.")
+@argument("model", type=PATH, help="The model that aggregate --model-out wrote.")
 @with_optional_reading
 @with_new_features
 @result_option
@@ -41,7 +41,7 @@ def predict(
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
-    """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
+    """Label new tasks with a saved model: annotators keep the weights of the fit, and nothing is fitted."""
     from rarevote.features.source import FeatureSource
     from rarevote.methods.new_tasks import load
     from rarevote.methods.new_tasks import predict as predict_new
@@ -49,7 +49,7 @@ def predict(
 
     source = FeatureSource(**given)
     if source.is_given == bool(reading.labels):
-        raise ParameterError("predict needs LABELS, or --features or --pred-probs of items without votes, not both")
+        raise ParameterError("predict needs either LABELS, or --features or --pred-probs of items without votes")
     check_result_file(out, as_json=as_json)
     fitted = load(model)
     if source.is_given:
@@ -93,7 +93,7 @@ def _tell(summary: dict[str, Any], out: Path | None) -> None:
     say(left_out)
     unseen = summary["n_unknown_workers"]
     if not summary["n_annotations"]:
-        say("the tasks have no votes: their features alone speak")
+        say("the tasks have no votes: the labels come from features alone")
     elif unseen:
         say(
             f"{part_of(unseen, summary['n_workers'], 'worker', 'is', 'are')} new to the model and weighted as average: "

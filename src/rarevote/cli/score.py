@@ -1,4 +1,4 @@
-"""``rarevote score``: a result that is there already, against the truth."""
+"""``rarevote score``: an existing result against the truth."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rarevote.crowd.words import counted
     "rarevote score result.parquet --truth truth.csv --rare defect --json",
     "rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv",
 )
-@argument("result", metavar="RESULT", help="The result: task, label and, if there, p:<class>.")
+@argument("result", metavar="RESULT", help="The result: task, label and, optionally, p:<class>.")
 @click.option("--truth", metavar="FILE", required=True, help="Truth: labels to score against (task, label).")
 @click.option("--rare", metavar="CLASS", help="The class that matters. Default: the least frequent true class.")
 @columns_option
 @talk_options
 def score(result: str, truth: str, rare: str | None, columns: dict[str, str] | None, as_json: bool) -> None:
-    """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
+    """Score a result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
     from rarevote.scoring.compare import score_result
 
     summary = score_result(result, truth, rare=rare, columns=columns)

@@ -219,7 +219,7 @@ def decision_words(result: Result) -> list[str]:
     if decision.target is not None:
         words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.description}")
     words.append(f"accuracy of the labels: {decision.accuracy.description}")
-    words.append(f"these are expected values with 90% intervals, {decision.how.partition(';')[0]}; no promise")
+    words.append(f"expected values with 90% intervals, {decision.how.partition(';')[0]}; not a guarantee")
     words += result.worlds
     if any(_UNTOLD in row for row in rows):
         words.append(f"{_UNTOLD}: {UNKNOWN} (rarevote audit)")
@@ -248,7 +248,7 @@ def score_words(scores: Mapping[str, Any]) -> list[str]:
 
 def unanswered_words(n: int) -> str:
     """How a score counts items that have a truth and no label."""
-    return f"{counted(n, 'task has', 'tasks have')} no answer: a miss of the true class, and no false alarm of any"
+    return f"{counted(n, 'task has', 'tasks have')} no label: a miss of the true class, and not a false alarm"
 
 
 def review_words(plan: ReviewPlan, path: Path | None) -> str:

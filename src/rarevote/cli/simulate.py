@@ -25,20 +25,20 @@ from rarevote.errors import ParameterError
 @click.option("--tasks", default=3000, help="Number of tasks.")
 @click.option("--workers", default=60, help="Number of workers.")
 @click.option("--classes", "n_classes", default=2, help="Number of classes; the last is the rarest.")
-@click.option("--imbalance", default=7.0, help="Size of the largest class over that of the smallest.")
+@click.option("--imbalance", default=7.0, help="Size of the largest class divided by that of the smallest.")
 @click.option("--votes", "votes_per_task", default=8.0, help="Mean votes per task.")
 @click.option("--good", "p_good", default=0.25, help="Share of workers good at every class.")
-@click.option("--majority", "p_majority", default=0.25, help="Share of specialists of the most frequent class.")
-@click.option("--minority", "p_minority", default=0.25, help="Share of specialists of the other classes.")
-@click.option("--bad", "p_bad", default=0.25, help="Share of workers good at nothing.")
+@click.option("--majority", "p_majority", default=0.25, help="Share of specialists for the most frequent class.")
+@click.option("--minority", "p_minority", default=0.25, help="Share of specialists for the other classes.")
+@click.option("--bad", "p_bad", default=0.25, help="Share of workers good at no class.")
 @click.option("--hard-share", default=0.3, help="Share of hard tasks.")
-@click.option("--hard-penalty", default=0.15, help="What a hard task takes off the accuracy.")
+@click.option("--hard-penalty", default=0.15, help="How much lower the accuracy is on a hard task.")
 @click.option(
     "--shared-errors",
     metavar="S",
     default="0",
     show_default=True,
-    help='How far errors fall on the same items: 0 (not at all) to below 1, or "real", as far as in real crowds.',
+    help='How strongly errors fall on the same items: 0 (not at all) to below 1, or "real" as in real crowds.',
     shell_complete=one_of("real"),
 )
 @click.option(
@@ -46,20 +46,20 @@ from rarevote.errors import ParameterError
     metavar="E",
     default="0",
     show_default=True,
-    help="How far false votes for the rare class become fewer as it becomes rarer: 0 (not at all) to below 1, or "
-    '"real", as far as in real crowds.',
+    help="How strongly false votes for a class decrease as it becomes rarer: from 0 (not at all) to below 1, or "
+    '"real" for the level of real crowds.',
     shell_complete=one_of("real"),
 )
 @click.option("--seed", "random_state", type=int, help="The same seed gives the same crowd.")
 @click.option("--format", "file_format", default="csv", help="csv or parquet.", shell_complete=one_of("csv", "parquet"))
 @quiet_option
 def simulate(out: Path, tasks: int, workers: int, file_format: str, **crowd: Any) -> None:
-    """A crowd with known truth: good and bad annotators, and specialists of one class."""
+    """Simulate a crowd with known truth: good and bad annotators, and specialists for one class."""
     from rarevote.simulate.crowds import simulate_chunks
     from rarevote.simulate.files import write_crowd
 
     if file_format not in ("csv", "parquet"):
-        raise ParameterError(f"--format is csv or parquet, got {file_format!r}")
+        raise ParameterError(f"--format must be csv or parquet, got {file_format!r}")
     chunks = simulate_chunks(tasks, workers, **crowd)
     with counting("simulating", tasks) as report:
         files = write_crowd(

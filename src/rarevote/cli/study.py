@@ -42,7 +42,7 @@ data_option = file_option(
     help="Folder of datasets, each a folder NAME with labels.csv and truth.csv, the paper's or your own. Default: "
     "RAREVOTE_DATA, downloads.",
 )
-jobs_option = click.option("--jobs", "n_jobs", type=_AT_LEAST_ONE, help="Processes side by side. Default: all cores.")
+jobs_option = click.option("--jobs", "n_jobs", type=_AT_LEAST_ONE, help="Number of processes. Default: all cores.")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ with_trials = takes(
     Trials,
     out_option,
     methods_option,
-    click.option("--seeds", type=_AT_LEAST_ONE, default=20, help="How often each experiment is repeated."),
+    click.option("--seeds", type=_AT_LEAST_ONE, default=20, help="Number of repetitions of each experiment."),
     jobs_option,
 )
 
@@ -90,8 +90,8 @@ def study() -> None:
 @methods_option
 @names_option(
     "--datasets",
-    help="Datasets, by the names of `rarevote datasets` or of folders in --data. Default: the paper's, and others in "
-    "--data; only the latter where it has none of the paper's.",
+    help="Names of datasets (rarevote datasets list) or of folders in --data. Default: the paper's and all in "
+    "--data; only those in --data if none is the paper's.",
 )
 @click.option("--seeds", "n_seeds", type=_AT_LEAST_ONE, default=4, help="Seeds for methods that are random.")
 @jobs_option
@@ -128,13 +128,16 @@ def paper(out: Path, as_json: bool, **chosen: Any) -> None:
     "votes_per_task",
     type=click.FloatRange(min=1),
     default=8.0,
-    help="Mean votes per task, where they are not what moves.",
+    help="Mean votes per task, where that is not varied.",
 )
 @click.option(
-    "--imbalance", type=click.FloatRange(min=1), default=7.0, help="Largest class / smallest, where it is fixed."
+    "--imbalance",
+    type=click.FloatRange(min=1),
+    default=7.0,
+    help="Size of the largest class divided by the smallest, where that is not varied.",
 )
 @click.option("--hard-share", type=_SHARE, default=0.3, help="Share of hard tasks.")
-@click.option("--hard-penalty", type=_SHARE, default=0.15, help="What a hard task takes off the accuracy.")
+@click.option("--hard-penalty", type=_SHARE, default=0.15, help="How much lower the accuracy is on a hard task.")
 @quiet_option
 def synthetic(trials: Trials, **crowd: Any) -> None:
     """Made-up crowds: recall of the rare class as its specialists vanish, by imbalance, and by votes per task."""
@@ -180,10 +183,10 @@ def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
     help="Among votes, features, pred-probs, raykar, crowdlab (needs cleanlab), ccgpfl (needs JAX). Default: all that "
     "can run here.",
 )
-@names_option("--votes", "levels", metavar="N,N", default="1,2,3,all", help="Votes an item.")
+@names_option("--votes", "levels", metavar="N,N", default="1,2,3,all", help="Votes per item.")
 @click.option("--seeds", type=_AT_LEAST_ONE, default=5, help="Draws of the votes at each number of votes.")
-@click.option("--ccgpfl-seeds", type=_AT_LEAST_ONE, default=1, help="The same for CCGPFL, which takes minutes a run.")
-@names_option("--ccgpfl-votes", metavar="N,N", help="Votes an item for CCGPFL. Default: those of --votes.")
+@click.option("--ccgpfl-seeds", type=_AT_LEAST_ONE, default=1, help="The same for CCGPFL, which takes minutes per run.")
+@names_option("--ccgpfl-votes", metavar="N,N", help="Votes per item for CCGPFL. Default: as --votes.")
 @jobs_option
 @quiet_option
 def features(out: Path, data: Path, n_jobs: int | None, **chosen: Any) -> None:
@@ -212,7 +215,7 @@ def features(out: Path, data: Path, n_jobs: int | None, **chosen: Any) -> None:
 
 @study.verb("rarevote study theory --out study", "rarevote study theory --seeds 50 --items 8000 --out study")
 @with_trials
-@click.option("--items", type=click.IntRange(min=80), default=4000, help="Items that a growing crowd labels.")
+@click.option("--items", type=click.IntRange(min=80), default=4000, help="Number of items.")
 @quiet_option
 def theory(trials: Trials, items: int) -> None:
     """The jury condition against simulation: when majority vote recovers the rare class, and when it cannot."""
@@ -237,7 +240,7 @@ def theory(trials: Trials, items: int) -> None:
     "--time-limit",
     type=click.FloatRange(min=1),
     default=120.0,
-    help="Seconds after which a fit is ended and marked.",
+    help="Time limit of a fit, in seconds.",
 )
 @click.option("--peer-python", envvar=PEER_PYTHON, help="A Python that has crowd-kit. Default: this one.")
 @quiet_option
@@ -249,7 +252,7 @@ def speed(out: Path, methods: list[str] | None, sizes: list[str], time_limit: fl
     found = [find_installation(OURS, sys.executable), find_installation(PEER, peer_python or sys.executable)]
     installations = [one for one in found if one is not None]
     if len(installations) < len(found):
-        say(f"{PEER} is not installed there: name a Python that has it with --peer-python or {PEER_PYTHON}")
+        say(f"{PEER} is not installed: name a Python that has it with --peer-python or {PEER_PYTHON}")
     _run(SpeedStudy(installations, chosen, numbers, time_limit), out, None)
 
 
@@ -278,7 +281,7 @@ def _sizes(texts: list[str]) -> list[int]:
     try:
         return [int(text.replace("_", "")) for text in texts]
     except ValueError:
-        raise ParameterError(f"--sizes wants whole numbers with commas between, got {','.join(texts)!r}") from None
+        raise ParameterError(f"--sizes must be whole numbers separated by commas, got {','.join(texts)!r}") from None
 
 
 def _known_methods(names: list[str] | None) -> list[str] | None:

@@ -325,7 +325,8 @@ def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[En
     strange = unmatched(abstain, labels)
     if strange and len(labels):
         warn_user(
-            f"no answer is {some_names(map(repr, strange))} (abstain): the answers are {some_names(labels.tolist())}"
+            f"none of the answers is {some_names(map(repr, strange))} (abstain): the answers are "
+            f"{some_names(labels.tolist())}"
         )
     wanted = set(map(name_key, in_kind(abstain, labels)))
     is_abstention = np.fromiter((name_key(name) in wanted for name in labels.tolist()), dtype=bool, count=len(labels))

@@ -26,9 +26,7 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     known = set(annotations.classes.tolist())
     extra = [name for name in dict.fromkeys(truth.values()) if name not in known]
     if extra:
-        warn_user(
-            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes"
-        )
+        warn_user(f"gold contains classes without votes: {', '.join(map(repr, extra[:5]))}; they are kept as classes")
         annotations = add_classes(annotations, extra)
     code = numbered(annotations.classes.tolist())
     gold = np.full(annotations.n_tasks, -1, dtype=np.int32)

@@ -48,7 +48,7 @@ class Grades:
         option = how("ordered", "--ordered")
         if len(names) < MIN_GRADES:
             raise ParameterError(
-                f"{option} wants at least {MIN_GRADES} grades, the lowest first, got {some_names(names) or 'none'}: "
+                f"{option} needs at least {MIN_GRADES} grades, the lowest first, got {some_names(names) or 'none'}: "
                 "two classes have no order to learn from, leave it out"
             )
         if len(names) > MAX_GRADES:

@@ -34,7 +34,7 @@ class StoredNames(ABC):
 
     @abstractmethod
     def find(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """The number of each value; -1 for what is no name."""
+        """The number of each value; -1 for what is not a name."""
 
     @abstractmethod
     def restricted(self, used: NDArray[np.bool_]) -> StoredNames:

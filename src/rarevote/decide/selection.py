@@ -86,7 +86,7 @@ def rule_of(
     given = {"decide": decide, "costs": costs, "min_recall": min_recall, "cap": cap, "abstain_below": abstain_below}
     chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:
-        raise ParameterError(f"{' and '.join(chosen)} contradict each other: each is a way to decide, choose one")
+        raise ParameterError(f"{' and '.join(chosen)} cannot be used together: choose one")
     if check_errors(errors) != ERRORS and min_recall is None:
         raise ParameterError(
             f"{how('errors', '--errors')} {errors} says how a recall target counts: it goes with "

@@ -26,7 +26,7 @@ _START_FILES = {
 def _shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name not in _START_FILES:
-        raise InputError(f"no completion for this shell (SHELL is {name!r}): there is {', '.join(_START_FILES)}")
+        raise InputError(f"no completion for this shell (SHELL={name!r}): there is {', '.join(_START_FILES)}")
     return name
 
 

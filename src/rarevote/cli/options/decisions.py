@@ -62,7 +62,7 @@ class DecisionArguments:
         """
         if len(self._rules) > 1:
             given = " and ".join(f"--{name.replace('_', '-')}" for name in self._rules)
-            raise ParameterError(f"{given} contradict each other: each is a way to decide, choose one")
+            raise ParameterError(f"{given} cannot be used together: choose one")
         if self.decide is not None:
             from rarevote.decide.selection import parse_rule
 
@@ -70,13 +70,13 @@ class DecisionArguments:
         if self.errors not in ("independent", "shared"):
             raise ParameterError(f"--errors must be independent or shared, got {self.errors!r}")
         if self.errors == "independent" and self.min_recall is None:
-            raise ParameterError("--errors independent says how a recall target counts: it goes with --min-recall")
+            raise ParameterError("--errors independent needs --min-recall")
         if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
             raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {self.abstain_below:g}")
         self._check_review(out)
         cost = self.cost
         if cost is not None and "=" not in cost and not Path(cost).is_file():
-            raise InputError(f"--cost {cost}: no such file, and no costs such as sound:defect=1,defect:sound=20")
+            raise InputError(f"--cost {cost}: not a file, and not costs such as sound:defect=1,defect:sound=20")
         shares = parse_prevalence(self.prevalence)
         for name, needs in (("--gold-is-random", self.random_gold), ("--prevalence gold", shares == "gold")):
             if needs and not has_gold:
@@ -100,7 +100,7 @@ class DecisionArguments:
 
     def _check_review(self, out: Path | None) -> None:
         if (self.max_review is None) != (self.review_out is None):
-            raise ParameterError("--max-review N and --review-out FILE go together: how many tasks, and where to")
+            raise ParameterError("--max-review N and --review-out FILE must be used together")
         if self.max_review is not None and self.max_review < 1:
             raise ParameterError(f"--max-review must be at least 1, got {self.max_review}")
         check_review_form(self.review_as)
@@ -133,10 +133,10 @@ def check_min_recall(text: str) -> str | float:
         _, target = _class_and_number(text)
     except ValueError:
         raise ParameterError(
-            f"--min-recall wants CLASS=RECALL, such as defect=0.95, or the RECALL of the rare class, got {text!r}"
+            f"--min-recall must be CLASS=RECALL, such as defect=0.95, or the RECALL of the rare class, got {text!r}"
         ) from None
     if not 0.0 < target <= 1.0 and parse_tail(text) is None:
-        raise ParameterError(f"--min-recall {text}: a recall target lies above 0 and is at most 1")
+        raise ParameterError(f"--min-recall {text}: a recall must be above 0 and at most 1")
     return text
 
 
@@ -149,8 +149,8 @@ def parse_prevalence(text: str | None) -> str | dict[str, float]:
         try:
             name, share = _class_and_number(part)
         except ValueError:
-            wanted = "estimate, gold or CLASS=SHARE pairs with commas"
-            raise ParameterError(f"--prevalence wants {wanted}, got {text!r}") from None
+            wanted = "estimate, gold or CLASS=SHARE pairs separated by commas"
+            raise ParameterError(f"--prevalence must be {wanted}, got {text!r}") from None
         if name in shares:
             raise ParameterError(f"--prevalence names {name} twice")
         shares[name] = share
@@ -191,13 +191,13 @@ cost_option = _option(
     "(rows true, columns decided).",
 )
 calibrate_option = _option(
-    "--calibrate", is_flag=True, help="Show class shares, and the recall and precision to expect, with intervals."
+    "--calibrate", is_flag=True, help="Show the expected class shares, recall and precision, with intervals."
 )
 review_as_option = _option(
     "--review-as",
     metavar="FORMAT",
     default="table",
-    help=f"The review list as {', '.join(REVIEW_FORMATS)}.",
+    help=f"Format of the review list: {', '.join(REVIEW_FORMATS)}.",
     shell_complete=one_of(*REVIEW_FORMATS),
 )
 with_decisions = takes(
@@ -207,33 +207,33 @@ with_decisions = takes(
     _option(
         "--min-recall",
         metavar="[CLASS=]RECALL",
-        help="Flag as many tasks as this recall of the class (the rare one if not named) is expected to need, such as "
+        help="Flag as many tasks as needed to expect this recall of the class (default: the rare class), such as "
         "defect=0.95.",
     ),
     _option(
         "--errors",
         metavar="independent|shared",
         default="shared",
-        help="How annotators err, which says how many tasks --min-recall flags: independently of one another, or "
-        "sharing errors as in real crowds (default). Both numbers are shown.",
+        help="Whether annotators make errors independently or share them, as in real crowds; this sets how many "
+        "tasks --min-recall flags. Both numbers are shown.",
         shell_complete=one_of("independent", "shared"),
     ),
-    _option("--abstain-below", metavar="P", type=float, help="No label where its probability is below P."),
+    _option("--abstain-below", metavar="P", type=float, help="Give no label if its probability is below P."),
     _option(
         "--prevalence",
         metavar="estimate|gold|CLASS=SHARE,...",
-        help="Share of each class: as the votes have them, those of the gold labels (a random sample), or given.",
+        help="Share of each class: estimated from the votes, counted in the gold labels (a random sample), or given.",
     ),
     _option(
         "--gold-is-random",
         "random_gold",
         is_flag=True,
-        help="The gold labels are a random sample of the tasks, so that they can promise a recall.",
+        help="The gold labels are a random sample of the tasks, so they can guarantee a recall.",
     ),
     _option(
         "--allow-unvoted/--no-allow-unvoted",
         default=None,
-        help="Let a label be one that nobody voted for on the item. Default: only where features count.",
+        help="Whether a label may have no votes on its item. Default: only if features are used.",
     ),
     _option(
         "--max-review",
@@ -241,6 +241,6 @@ with_decisions = takes(
         type=int,
         help="List the N tasks whose review lowers the expected cost most.",
     ),
-    _option("--review-out", type=PATH, help="Where the review list goes."),
+    _option("--review-out", type=PATH, help="File for the review list."),
     review_as_option,
 )

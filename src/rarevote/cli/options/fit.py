@@ -83,7 +83,7 @@ class FitOptions:
         for setting in self.settings:
             parameter, sign, text = setting.partition("=")
             if not sign:
-                raise ParameterError(f"--set wants NAME=VALUE, got {setting!r}")
+                raise ParameterError(f"--set must be NAME=VALUE, got {setting!r}")
             estimator.set_params(**{parameter.strip(): _value(text.strip())})
         if estimator.capabilities.ordered:
             if self.grades is not None:
@@ -106,7 +106,7 @@ class FitOptions:
 
         if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold:
             count = counted(len(crowd.gold), "gold label")
-            say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
+            say(f"{self.method} learns from {count} in the export (--ignore-gold ignores gold)")
         fitted = fit(
             crowd,
             estimator,
@@ -165,11 +165,12 @@ feature_options = (
     _of_features(
         "--features",
         metavar="FILE",
-        help="Numbers about the items, voted or not: Parquet or CSV with a column of ids and columns of numbers (or "
-        f"one of lists), or .npy. They count where they predict held-out votes. With {which_methods('features')}.",
+        help="Numbers about the items, with or without votes: Parquet or CSV with a column of ids and columns of "
+        "numbers (or one column of lists), or .npy. Used only if they predict held-out votes. With "
+        f"{which_methods('features')}.",
     ),
     _of_features("--features-id", metavar="COLUMN", help="The ids in --features. Default: task."),
-    _of_features("--features-ids", metavar="FILE", help="The ids of a .npy file, one a line."),
+    _of_features("--features-ids", metavar="FILE", help="The ids of a .npy file, one per line."),
     _of_features(
         "--pred-probs",
         metavar="FILE",
@@ -180,7 +181,7 @@ feature_options = (
 _group_option = _of_features(
     "--features-group",
     metavar="COLUMN",
-    help="A column of --features that says which items belong together (document, patient).",
+    help="A column of --features with the group of each item (document, patient).",
 )
 ordered_option = click.option(
     "--ordered",
@@ -218,7 +219,8 @@ def _rare_option(*names: str) -> Any:
         *names,
         "rare",
         metavar="CLASS",
-        help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with fewest votes.',
+        help='The class that matters; with --ordered also a tail such as ">=4". Default: the class with the fewest '
+        "votes.",
     )
 
 
@@ -240,9 +242,9 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         if self.engine not in ("local", "dask"):
-            raise ParameterError(f"unknown engine {self.engine!r}: there are local and dask")
+            raise ParameterError(f"unknown engine {self.engine!r}: choose local or dask")
         if self.scheduler is not None and self.engine != "dask":
-            raise ParameterError("--scheduler goes with --engine dask")
+            raise ParameterError("--scheduler needs --engine dask")
 
 
 _option = partial(click.option, cls=Option, section="Where it runs")
@@ -265,7 +267,7 @@ with_engine = takes(
         "--checkpoint",
         metavar="DIR",
         type=PATH,
-        help="Keep the fit in this folder now and then; the same command resumes after a crash. With "
+        help="Save the fit in this folder at intervals; the same command resumes after a crash. With "
         f"{which_methods('checkpoint')}.",
     ),
     _option(

@@ -41,9 +41,9 @@ class ServerOptions:
         http_library()  # before anybody types a token
         chosen = self.project if number is None else number
         if self.url is None:
-            raise ParameterError(f"which server? Say so with --url http://127.0.0.1:8080, or in {_ADDRESS}")
+            raise ParameterError(f"no server: name it with --url http://127.0.0.1:8080, or in {_ADDRESS}")
         if chosen is None:
-            raise ParameterError("which project? Say so with --project NUMBER, as in the address of its page")
+            raise ParameterError("no project: name it with --project NUMBER, the number in the address of its page")
         return Project(self.url, chosen, token=_token())
 
 

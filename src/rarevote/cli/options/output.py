@@ -28,7 +28,7 @@ verbose_option = flag(
     callback=be_verbose,
     help="Show parameters, iterations and timings.",
 )
-json_option = flag("--json", "as_json", help="The summary as JSON on stdout.")
+json_option = flag("--json", "as_json", help="Print a summary as JSON to stdout.")
 
 
 def talk_options(function: Function) -> Function:
@@ -41,14 +41,12 @@ spreadsheet_option = flag(
     "--spreadsheet-safe",
     help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula.",
 )
-top_option = click.option(
-    "--top", metavar="N", type=click.IntRange(min=1), default=20, help="How many rows the terminal shows."
-)
+top_option = click.option("--top", metavar="N", type=click.IntRange(min=1), default=20, help="Number of rows to show.")
 result_option = file_option(
     "--out",
     "-o",
     help="Result file: .csv, .tsv, .json, .ndjson (also .gz, .zst), .parquet, .xlsx or .arrow. "
-    "Without it rows go to stdout, if that is no terminal.",
+    "Default: rows go to stdout, unless that is a terminal.",
 )
 
 
@@ -59,7 +57,7 @@ def check_result_file(out: Path | None, *, as_json: bool = False) -> None:
     if out is not None:
         check_output(out)
     elif as_json:
-        raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
+        raise InputError("--json prints a summary to stdout: name a file for the rows with --out")
 
 
 def write_result(
@@ -71,7 +69,7 @@ def write_result(
     if out is not None:
         write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
     elif sys.stdout.isatty() and not is_quiet():
-        say(f"rows are not shown on a terminal: write them with --out {example}, or look at them with | less")
+        say(f"rows are not printed to a terminal: write them with --out {example}, or pipe them to less")
     else:
         hide()
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)

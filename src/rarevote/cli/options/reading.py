@@ -58,7 +58,7 @@ def _columns(_context: click.Context, _option: click.Parameter, text: str | None
         return None
     pairs = [pair.partition("=") for pair in text.split(",")]
     if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
-        raise ParameterError(f"--columns wants ROLE=NAME pairs with commas between, got {text!r}")
+        raise ParameterError(f"--columns must be ROLE=NAME pairs separated by commas, got {text!r}")
     return {role.strip(): name.strip() for role, _, name in pairs}
 
 
@@ -68,68 +68,68 @@ columns_option = _option(
     "--columns",
     metavar="ROLE=NAME,...",
     callback=_columns,
-    help="Which column is which: task=image,worker=rater,label=verdict. Gold and truth too, where they have it.",
+    help="Names of the columns, such as task=image,worker=rater,label=verdict; also used for gold and truth files "
+    "that have them.",
 )
 show_option = _option(
     "--show",
     metavar="COLUMN",
     multiple=True,
-    help="Carry a column along to the result, such as the text or the image. Repeatable, or with commas.",
+    help="A column to copy to the result, such as the text or the image. Repeatable, or separated by commas.",
 )
 _EXPORT = (
     _option(
         "--from",
         "platform",
         metavar="NAME",
-        help=f"The platform: {', '.join(PLATFORMS)}. Detected if not given.",
+        help=f"The platform: {', '.join(PLATFORMS)}. Default: detected.",
         shell_complete=one_of(*PLATFORMS),
     ),
     _option(
         "--question",
         metavar="NAME",
-        help="Which question, if several were asked; with aggregate, all answers every one of them.",
+        help="The question, if the export has several; aggregate also takes all.",
     ),
     _option(
         "--multilabel/--no-multilabel",
         default=None,
-        help="Several choices per answer: one yes/no problem per choice, each with a fit of its own. Or: every answer "
-        "is one choice.",
+        help="Whether an answer may have several choices: each choice is then a yes/no problem with its own fit.",
     ),
     _option(
         "--nothing-ticked",
         metavar="no|ignore",
-        help="With --multilabel, an answer without any choice: no (to every choice), or ignore to leave it out. "
-        "Default: what the platform means by it; no in a table.",
+        help="With --multilabel, an answer without any choice: no (to every choice), or ignore. Default: what the "
+        "platform means by it; no in a table.",
         shell_complete=one_of("no", "ignore"),
     ),
     _option(
         "--ground-truth",
         metavar="votes|gold|ignore",
-        help="What annotations of Label Studio are that are marked as ground truth. Default: gold, and votes where a "
-        "task has several or all are marked, as imported ones are.",
+        help="How to use annotations that Label Studio marks as ground truth. Default: gold; votes if a task has "
+        "several or if all are marked.",
         shell_complete=one_of("votes", "gold", "ignore"),
     ),
     _option(
-        "--include-predictions", is_flag=True, help="Take models' predictions in as further workers (model:<version>)."
+        "--include-predictions", is_flag=True, help="Use predictions of models as further workers (model:<version>)."
     ),
     _option(
         "--prediction-column",
         "prediction_columns",
         metavar="COLUMN",
         multiple=True,
-        help="A column that holds what a model says, such as an LLM judge: a further worker of an export, marked as a "
-        "model in a wide table. Repeatable.",
+        help="A column with the answers of a model, such as an LLM judge: a further worker of an export, marked as "
+        "a model in a wide table. Repeatable.",
     ),
     _option(
         "--worker-from",
         metavar="file|folder",
-        help="One file per person: who voted is the name of the file, or of the folder it is in.",
+        help="One file per annotator: take the name from the file or from its folder.",
         shell_complete=one_of("file", "folder"),
     ),
-    _option("--gold-column", metavar="COLUMN", help="The column with gold, where the format names none."),
+    _option("--gold-column", metavar="COLUMN", help="The column with gold, if the format does not define one."),
 )
 _FREE_TEXT = _option(
-    "--free-text", is_flag=True, help="Take a question although its answers are free text, each a class."
+    "--free-text", is_flag=True, help="Accept a question with free-text answers: each distinct text is a class."
 )
 
 with_export = takes(dict, *_EXPORT, show_option, _FREE_TEXT)
@@ -146,7 +146,7 @@ _READING = (
     _option(
         "--keep",
         default="all",
-        help="Which of repeated (task, worker) pairs count: all, first, last, or error to refuse them.",
+        help="Which votes to use if a worker voted several times on a task: all, first, last, or error to refuse them.",
         shell_complete=one_of("all", "first", "last", "error"),
     ),
     _option(
@@ -156,7 +156,10 @@ _READING = (
         shell_complete=one_of("error", "drop"),
     ),
     _option(
-        "--abstain", metavar="LABEL", multiple=True, help='An answer that is no vote, such as "not sure". Repeatable.'
+        "--abstain",
+        metavar="LABEL",
+        multiple=True,
+        help='An answer that is not a vote, such as "not sure". Repeatable.',
     ),
     _option(
         "--class",
@@ -167,49 +170,50 @@ _READING = (
         help="A class that exists even without votes. Repeatable.",
     ),
     _option(
-        "--wide", is_flag=True, help="The table has one row per task and one column per annotator, the task first."
+        "--wide", is_flag=True, help="The table has one row per task, and one column per annotator after the task."
     ),
     _option(
         "--annotator-column",
         "annotator_columns",
         metavar="COLUMN",
         multiple=True,
-        help="A column that holds the votes of one annotator or judge, or a pattern such as 'score_*'. Repeatable. "
-        "Found if not given.",
+        help="A column with the votes of one annotator or judge, or a pattern such as 'score_*'. Repeatable. "
+        "Default: detected.",
     ),
     _option(
         "--format",
         "file_format",
         metavar="NAME",
-        help="csv, tsv, json, ndjson, parquet, arrow or xlsx, where the name of the file does not tell.",
+        help="Format of the file, if its name does not show it: csv, tsv, json, ndjson, parquet, arrow or xlsx.",
         shell_complete=one_of("csv", "tsv", "json", "ndjson", "parquet", "arrow", "xlsx"),
     ),
     _option(
         "--header/--no-header",
         "has_header",
         default=True,
-        help="Without a header line columns are called 1, 2, 3: --columns worker=1,task=2,label=3.",
+        help="Whether the file has a header line. Without one, columns are named 1, 2, 3: --columns "
+        "worker=1,task=2,label=3.",
     ),
     _option(
         "--separator",
         metavar="TEXT",
-        help="With --multilabel, the mark between choices in a cell: a|b. Found if not given.",
+        help="With --multilabel, the separator of choices in a cell, as in a|b. Default: detected.",
     ),
     _option(
         "--choice-column",
         "choice_columns",
         metavar="COLUMN",
         multiple=True,
-        help="With --multilabel, a column that says of one choice whether it was ticked (1 or 0), or a pattern such as "
-        "'label_*'. Repeatable. Found if not given.",
+        help="With --multilabel, a column of 1 and 0 for one choice, or a pattern such as 'label_*'. Repeatable. "
+        "Default: detected.",
     ),
-    _option("--sheet", help="Which sheet of a spreadsheet. Default: the first."),
+    _option("--sheet", help="Sheet of a spreadsheet. Default: the first."),
     *_EXPORT,
-    _option("--choice", metavar="NAME", help="With --multilabel, this choice alone."),
+    _option("--choice", metavar="NAME", help="With --multilabel, use only this choice."),
     _option(
         "--items",
         metavar="FILE",
-        help="All items that were to be labelled, those without votes too: a list of ids, or a table with a column "
+        help="All items to be labelled, including those without votes: a list of ids, or a table with a column "
         "task, item or id.",
     ),
     _FREE_TEXT,

@@ -166,7 +166,7 @@ def _names(_context: click.Context, option: click.Parameter, text: str | None) -
         return None
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise ParameterError(f"{option.opts[0]} wants names with commas between, got {text!r}")
+        raise ParameterError(f"{option.opts[0]} must be names separated by commas, got {text!r}")
     return names
 
 

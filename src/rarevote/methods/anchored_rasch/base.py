@@ -158,7 +158,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
         if votes.any():
             name = annotations.classes.tolist()[int(votes.argmax())]
             raise InputError(
-                f"label {name!r} is a class that nobody voted for in the fit, so that nothing is known about votes for "
+                f"label {name!r} has no votes in the fit, so nothing is known about votes for "
                 "it: fit again with these data, or name it in abstain if it is no vote"
             )
         no_gold = np.empty(0, dtype=np.int32)
