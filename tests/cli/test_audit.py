@@ -649,7 +649,7 @@ def test_forged_bets_end_with_code_one(folder: Path, truth: dict[str, str]) -> N
     assert "weights are whole numbers from 1 to 2^32" in rarevote(*VERIFY, folder=folder, code=1).stderr
     text = json.dumps(plan).replace('"seed":', '"seed": "00000000000000ff", "seed":', 1)
     (folder / "forged.json").write_text(text, encoding="utf-8")
-    assert "the key 'seed' stands twice" in rarevote(*VERIFY, folder=folder, code=1).stderr
+    assert "the key 'seed' occurs twice" in rarevote(*VERIFY, folder=folder, code=1).stderr
     later = rarevote("audit", "status", "forged.json", folder=folder, code=1)
     assert "forged.json: the plan cannot be read as JSON" in later.stderr
 

@@ -94,7 +94,7 @@ def test_gold_abstain_keep_columns(tmp_path: Path) -> None:
     assert told == [("1", "yes", "1", "1"), ("2", "", "1", "0")]
     assert "2 abstentions by 1 worker" in done.stderr
     assert "1 of 2 items has no votes" in done.stderr
-    assert "1 rows left out" in done.stderr
+    assert "1 row left out" in done.stderr
 
 
 def test_quiet_says_nothing(labels: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_line_predicts_what_python_predicts(crowd: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.parquet"  # numbers as they are, not as text
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "-o", out)
-    assert "all 20 workers are known to the model (anchored-rasch)" in done.stderr
+    assert "the model (anchored-rasch) knows all 20 workers" in done.stderr
     model = AnchoredRasch().fit(crowd / "old.csv")
     wanted = model.predict_proba(crowd / "new.csv").to_pandas()
     found = duckdb.sql(f"SELECT * FROM '{out}'").df().set_index("task")
@@ -56,7 +56,7 @@ def test_unknown_workers_are_counted(crowd: Path, tmp_path: Path) -> None:
     path.write_text("task,worker,label\nx,somebody,0\nx,else,0\nx,worker-00000,0\n")
     done = rarevote("predict", crowd / "model", path)
     assert rows(done.stdout)[0]["label"] == "0"
-    assert "2 of 3 workers are new to the model and count as average" in done.stderr
+    assert "2 of 3 workers are new to the model and weighted as average" in done.stderr
     rarevote("aggregate", crowd / "old.csv", "-m", "wawa", "--model-out", tmp_path / "wawa", "-o", tmp_path / "r.csv")
     done = rarevote("predict", tmp_path / "wawa", path, code=1)
     assert "workers were not in the fit (first: 'else'): Wawa knows nothing about them" in done.stderr

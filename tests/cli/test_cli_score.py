@@ -103,7 +103,7 @@ def test_no_answer_and_calibrated_probabilities(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("task,worker,label\n1,a,x\n1,b,y\n", "task '1' again (line 3); a result has one row per task"),
+        ("task,worker,label\n1,a,x\n1,b,y\n", "task '1' occurs twice (line 3); a result has one row per task"),
         ("task,label\n,x\n", "1 row has no task (line 2)"),
         ("task,label\n", "no rows"),
         ("id,verdict\n1,x\n", "has no column for task or label"),
