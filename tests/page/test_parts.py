@@ -254,7 +254,8 @@ def test_what_to_do_next_is_the_pile_and_an_hour_at_most() -> None:
     )
     small = described_fit(CCRasch().fit(random_crowd(1, n_tasks=20)[0]), rare="yes")
     assert lines.next_action(small, Basis()).sentence.startswith("Look at all 20 items (3 minutes")
-    assert "--gold" not in lines.next_action(found, Basis(takes_gold=False)).sentence
+    assert "look.answers.csv as gold" in said.sentence
+    assert "gold" not in lines.next_action(found, Basis(takes_gold=False)).sentence
 
 
 def test_the_pile_is_what_a_review_of_the_same_decision_lists() -> None:

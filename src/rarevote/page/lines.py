@@ -156,7 +156,7 @@ def look_action(basis: Basis, n: int, start: str, *, n_looks: int | None = None,
     """
     then = "use the answers in place of the labels"
     if basis.takes_gold:
-        then = f"run this again with the answers ({how('gold=', '--gold ')}{_ANSWERS})"
+        then = f"run this again with {_ANSWERS} as gold"
     command = how(
         f'{result}.review({n}, "{_REVIEW}")',
         f"rarevote aggregate {basis.aggregate} --max-review {n} --review-out {_REVIEW} --out result.csv",
