@@ -1,7 +1,7 @@
 """What a round costs on clusters that we do not have, from what it costs here: the tables of docs/scale.md.
 
-From docs/evidence/dask.csv (the cost model that ``python -m benchmarks.dask_engine`` fits) and
-docs/evidence/one_machine.csv.
+From docs/evidence/dask.csv and dask_default.csv (the cost models that ``python -m benchmarks.dask_engine`` fits to
+CC-Rasch and to the default) and docs/evidence/one_machine.csv and one_machine_default.csv.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from rarevote.crowd.annotations import smallest_unsigned
 from rarevote.kernels.blocks import WORKER
 
 FLOAT = 8
-# CC-Rasch: a gradient and a curvature for every ability.
-SUMS_PER_PARAMETER = 2
 # Local state of a large crowd: previous, current, proposed. One machine without checkpoints needs one posterior only.
 POSTERIORS, DIFFICULTIES, POSTERIORS_ON_ONE_MACHINE = 3, 3, 1
+NODES = 5
 
 # The cluster that is assumed; every core has a dask worker with one thread, as in the measurements.
 CORES, BYTES_PER_SECOND = 16, 1.25e9
@@ -38,6 +37,25 @@ class Costs:
     annotation: float  # per class
     shard: float  # per worker and class
     worker: float  # per class
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a method keeps and sends."""
+
+    difficulties: int  # per task and class
+    is_anchored: bool
+
+    def numbers_down(self, n_classes: int) -> int:
+        """Parameters of a worker: abilities, and for the default the logarithms of its errors."""
+        return n_classes + n_classes**2 if self.is_anchored else n_classes
+
+    def numbers_up(self, n_classes: int) -> int:
+        """Sums of a worker: gradient and curvature of every ability; for the default, masses by node and by label."""
+        return (NODES + n_classes) * n_classes if self.is_anchored else 2 * n_classes
+
+
+CC_RASCH, DEFAULT = Method(DIFFICULTIES, False), Method(0, True)
 
 
 @dataclass(frozen=True)
@@ -91,36 +109,40 @@ def bytes_per_annotation(n_workers: float, n_classes: int) -> int:
     return np.dtype(smallest_unsigned(ceil(n_workers))).itemsize + np.dtype(WORKER).itemsize + 2 * label
 
 
-def bytes_per_task(n_classes: int, posteriors: int = POSTERIORS) -> int:
+def bytes_per_task(n_classes: int, posteriors: int = POSTERIORS, method: Method = CC_RASCH) -> int:
     """Where its votes begin, its place in the blocks; posterior and difficulty of every class in all states.
 
     The pointers of the blocks, eight bytes for every level of ``LANES`` tasks, are left out.
     """
     places = np.dtype(np.int64).itemsize + np.dtype(np.int32).itemsize
-    return places + (posteriors + DIFFICULTIES) * n_classes * FLOAT
+    return places + (posteriors + method.difficulties) * n_classes * FLOAT
 
 
-def data_bytes(crowd: Crowd, posteriors: int = POSTERIORS) -> float:
+def data_bytes(crowd: Crowd, posteriors: int = POSTERIORS, method: Method = CC_RASCH) -> float:
     """What the votes and the local state take in all."""
     votes = crowd.n_annotations * bytes_per_annotation(crowd.n_workers, crowd.n_classes)
-    return votes + crowd.n_tasks * bytes_per_task(crowd.n_classes, posteriors)
+    return votes + crowd.n_tasks * bytes_per_task(crowd.n_classes, posteriors, method)
 
 
-def sums_bytes(crowd: Crowd) -> float:
+def sums_bytes(crowd: Crowd, method: Method = CC_RASCH) -> float:
     """One set of sums: what a dask worker sends up in a round."""
-    return SUMS_PER_PARAMETER * FLOAT * crowd.n_workers * crowd.n_classes
+    return FLOAT * crowd.n_workers * method.numbers_up(crowd.n_classes)
 
 
-def node_bytes(crowd: Crowd, n_nodes: int) -> float:
+def parameter_bytes(crowd: Crowd, method: Method = CC_RASCH) -> float:
+    """One set of parameters: what a dask worker receives in a round."""
+    return FLOAT * crowd.n_workers * method.numbers_down(crowd.n_classes)
+
+
+def node_bytes(crowd: Crowd, n_nodes: int, method: Method = CC_RASCH) -> float:
     """Memory of a node: its share of the data, and on every core the sums of a path through the tree."""
     shards = max(crowd.n_shards / (n_nodes * CORES), 1.0)
-    return data_bytes(crowd) / n_nodes + CORES * sums_bytes(crowd) * (log2(shards) + 2)
+    return data_bytes(crowd, method=method) / n_nodes + CORES * sums_bytes(crowd, method) * (log2(shards) + 2)
 
 
-def network_bytes(crowd: Crowd, n_nodes: int) -> float:
+def network_bytes(crowd: Crowd, n_nodes: int, method: Method = CC_RASCH) -> float:
     """What is sent in a round: parameters to every dask worker, and its sums."""
-    down = FLOAT * crowd.n_workers * crowd.n_classes
-    return n_nodes * CORES * (down + sums_bytes(crowd))
+    return n_nodes * CORES * (parameter_bytes(crowd, method) + sums_bytes(crowd, method))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -140,14 +162,15 @@ def merges(n_workers: int) -> list[int]:
     return levels
 
 
-def one_round(costs: Costs, crowd: Crowd, n_nodes: int) -> Round:
+def one_round(costs: Costs, crowd: Crowd, n_nodes: int, method: Method = CC_RASCH) -> Round:
     """A round on so many nodes: data are shared by the cores, the tree and the driver are waited for."""
     cores = n_nodes * CORES
     parameters = crowd.n_workers * crowd.n_classes
     shards = ceil(crowd.n_shards / cores)
     # Parameters are copied from worker to worker; on every level of the tree one receives the sums of seven others.
     levels = merges(cores)
-    received = FLOAT * parameters * ceil(log2(cores)) + sums_bytes(crowd) * (_MERGED_AT_ONCE - 1) * len(levels)
+    received = parameter_bytes(crowd, method) * ceil(log2(cores))
+    received += sums_bytes(crowd, method) * (_MERGED_AT_ONCE - 1) * len(levels)
     return Round(
         dask=costs.fixed + SECONDS_PER_TASK * (cores + sum(levels)),
         annotations=costs.annotation * crowd.n_annotations * crowd.n_classes / cores,
@@ -157,12 +180,12 @@ def one_round(costs: Costs, crowd: Crowd, n_nodes: int) -> Round:
     )
 
 
-def workers_that_take_over(costs: Costs, crowd: Crowd, n_nodes: int) -> float:
+def workers_that_take_over(costs: Costs, crowd: Crowd, n_nodes: int, method: Method = CC_RASCH) -> float:
     """How many workers a crowd has when what is shared takes as long as the votes themselves."""
     few, many = 1.0, 1e12
     while many / few > 1.001:
         middle = (few * many) ** 0.5
-        found = one_round(costs, replace(crowd, n_workers=middle), n_nodes)
+        found = one_round(costs, replace(crowd, n_workers=middle), n_nodes, method)
         few, many = (middle, many) if found.shared < found.annotations else (few, middle)
     return few
 
@@ -219,28 +242,28 @@ def cost_table(found: dict[str, str]) -> str:
     return pages.table(["a round on one core", "takes"], rows)
 
 
-def plan_table(found: dict[str, str]) -> str:
+def plan_table(found: dict[str, str], method: Method = CC_RASCH) -> str:
     """What the model predicts."""
     costs = costs_of(found)
     columns = []
     for crowd, n_nodes in PLANS:
-        cost = one_round(costs, crowd, n_nodes)
+        cost = one_round(costs, crowd, n_nodes, method)
         columns.append(
             [
                 f"{short(crowd.n_annotations)} annotations",
                 short(crowd.n_tasks),
                 short(crowd.n_workers),
                 f"{n_nodes} ({n_nodes * CORES} cores)",
-                f"{short(node_bytes(crowd, n_nodes) / 1e9)} GB",
-                f"{short(sums_bytes(crowd) / 1e6)} MB",
-                f"{short(network_bytes(crowd, n_nodes) / 1e9)} GB",
+                f"{short(node_bytes(crowd, n_nodes, method) / 1e9)} GB",
+                f"{short(sums_bytes(crowd, method) / 1e6)} MB",
+                f"{short(network_bytes(crowd, n_nodes, method) / 1e9)} GB",
                 f"{cost.annotations:.2g} s",
                 f"{cost.shards:.2g} s",
                 f"{cost.driver:.2g} s",
                 f"{cost.network:.2g} s",
                 f"{cost.dask:.2g} s",
                 f"**{cost.total:.2g} s**",
-                short(workers_that_take_over(costs, crowd, n_nodes)),
+                short(workers_that_take_over(costs, crowd, n_nodes, method)),
             ]
         )
     names = [

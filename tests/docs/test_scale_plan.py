@@ -11,7 +11,7 @@ from benchmarks import scale_plan
 from benchmarks.evidence import REPOSITORY
 from benchmarks.scale_plan import Costs, Crowd
 
-from rarevote import CCRasch, simulate_crowd
+from rarevote import AnchoredRasch, CCRasch, simulate_crowd
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import StoppingRule, run_em
 
@@ -38,6 +38,14 @@ def test_memory_is_that_of_the_shards(n_classes: int, n_workers: int) -> None:
     assert state.nbytes == votes + annotations.n_tasks * scale_plan.bytes_per_task(n_classes) + pointers
     expected = Crowd(annotations.n_annotations, 1.0, annotations.n_workers, n_classes)
     assert model.empty_stats(model.start()).of_workers.nbytes == scale_plan.sums_bytes(expected)
+
+
+def test_the_default_sends_what_its_code_sends() -> None:
+    crowd = AnchoredRasch(1, tol=0).fit(simulate_crowd(60, 40, n_classes=3, random_state=0).arrays).annotations_
+    model, shared = AnchoredRasch(1, tol=0).fit(crowd)._held(np.arange(3), np.arange(crowd.n_workers))
+    planned = Crowd(crowd.n_annotations, 1.0, crowd.n_workers, 3)
+    assert model.empty_stats(shared).of_workers.nbytes == scale_plan.sums_bytes(planned, scale_plan.DEFAULT)
+    assert sum(array.nbytes for array in shared) == scale_plan.parameter_bytes(planned, scale_plan.DEFAULT)
 
 
 def test_the_page_states_the_bytes_of_the_code() -> None:
