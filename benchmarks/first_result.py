@@ -88,8 +88,12 @@ def main() -> None:
             for cells in CELLS:
                 n_votes = cells // n_classes // VOTES_PER_TASK * VOTES_PER_TASK
                 fit_seconds(True, n_votes, n_classes, n_workers)  # compiled once
-                found = [fit_seconds(compiled, n_votes, n_classes, n_workers) for compiled in (False, True)]
-                note(f"fit of {n_votes:,} votes, K = {n_classes}, {n_workers:,} workers: NumPy, compiled", *found)
+                numpy_seconds, compiled = (fit_seconds(one, n_votes, n_classes, n_workers) for one in (False, True))
+                note(
+                    f"fit of {n_votes:,} votes, K = {n_classes}, {n_workers:,} workers: NumPy, compiled",
+                    numpy_seconds,
+                    compiled,
+                )
     print(evidence.write("first_result", rows).relative_to(evidence.REPOSITORY))
 
 

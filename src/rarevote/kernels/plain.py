@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 # Up to this many votes times classes a whole fit in NumPy is done before numba and compiled code would be loaded, and
 # long before it would be compiled (benchmarks/first_result.py).
 MAX_PLAIN_CELLS = 400_000
+# Votes are sorted once and passed over many times: up to so many times more, NumPy's sort beats compiling one.
+_SORTED_ONCE = 5
 _ADDRESS_SPACE = 400_000_000
 _AT_ONCE = 1 << 17  # rows or cells that stay in the cache while they are counted
 
@@ -159,7 +161,7 @@ def group_by_code(
             pointer[low + 1 : high + 2] += np.bincount((block - low).astype(np.int64, copy=False))
         np.cumsum(pointer, out=pointer)
         worker_out[...], label_out[...] = worker_in, label_in
-    elif is_small(codes.size, 1):
+    elif is_small(-(-codes.size // _SORTED_ONCE), 1):
         np.cumsum(np.bincount(codes, minlength=pointer.size - 1), out=pointer[1:])
         order = np.argsort(codes, kind="stable")
         worker_out[...], label_out[...] = worker_in[order], label_in[order]
