@@ -85,6 +85,22 @@ def probabilities_table() -> str:
     return table(["", *columns.values()], [[f"`{row['method']}`", *(row[name] for name in columns)] for row in means])
 
 
+def growth_table() -> str:
+    """CPU seconds and peak memory of every verb by size of the crowd, before and after."""
+    found = {(row["votes"], row["verb"], row["code"]): row for row in read("growth")}
+    crowds = list(dict.fromkeys(votes for votes, _, _ in found))
+    verbs = list(dict.fromkeys(verb for _, verb, _ in found if not verb.startswith("part: ")))
+    rows = []
+    for votes in crowds:
+        for verb in verbs:
+            pair = [found.get((votes, verb, code)) for code in ("before", "after")]
+            if any(pair):
+                seconds, memory = ([one[name] if one else "" for one in pair] for name in ("cpu_seconds", "peak_mb"))
+                rows.append([votes, verb, *seconds, *memory])
+    head = ["votes", "verb", "before, CPU s", "after, CPU s", "before, MB", "after, MB"]
+    return table(head, rows)
+
+
 def size_table() -> str:
     """What a plain installation takes, largest parts first."""
     return table(["part", "MB"], [[row["part"], row["mb"]] for row in read("install_size")])
