@@ -30,7 +30,7 @@ PATTERNS = {
     r"\b(whoever|whichever|whosoever)\b": "who, any, each",
     r"\bmay be used\b": "can be used, is reliable enough",
     r"\bcan be had\b": "is available",
-    r"\b(doors?|floors?|houses?|roads?)\b(?!\()": "formats, layers, minimum, steps",
+    r"(?<!\.)\b(doors?|floors?|houses?|roads?)\b(?![(:])": "formats, layers, minimum, steps",
     r"\b(come|comes|came|coming) back\b": "is returned",
     r"\b(is|are) there already\b": "already exists",
     r"\b(go|goes|going|went|gone) on\b": "continue, resume",

@@ -138,7 +138,7 @@ def test_a_crowd_that_cannot_answer_is_told() -> None:
 
 def test_gold_may_be_a_label_without_votes() -> None:
     votes = random_votes(1, n_tasks=20, n_classes=2, votes=3)
-    with pytest.warns(RarevoteWarning, match="nobody voted for"):
+    with pytest.warns(RarevoteWarning, match="classes without votes"):
         result = rarevote.fit(votes, "dawid-skene", gold={0: "other"}).decide()
     assert result.labels[0] == "other"
     assert "other" not in result.labels[1:]

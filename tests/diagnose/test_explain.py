@@ -226,7 +226,7 @@ def test_json_of_several_items(labels: Path) -> None:
 
 def test_methods_without_parts_say_so(labels: Path) -> None:
     said = rarevote("explain", labels, "--task", "t5", "-m", "majority-vote").stdout
-    assert "The posterior of majority-vote is no sum over votes" in said
+    assert "The posterior of majority-vote is not a sum over votes" in said
 
 
 def test_ties_and_single_classes(tmp_path: Path) -> None:

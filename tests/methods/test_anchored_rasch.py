@@ -260,7 +260,7 @@ def test_a_class_without_votes_gets_nothing_and_changes_nothing() -> None:
 
 def test_gold_may_add_a_class() -> None:
     votes = simulate_crowd(60, 8, n_classes=2, votes_per_task=4, random_state=0).arrays
-    with pytest.warns(UserWarning, match="nobody voted for"):
+    with pytest.warns(UserWarning, match="classes without votes"):
         model = AnchoredRasch().fit(votes, {3: 7, 5: 7, 6: 0})
     assert model.labels_.to_dict()[3] == 7
     assert model.reported_[3].tolist() == [0.0, 0.0, 1.0]

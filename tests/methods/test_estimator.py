@@ -78,7 +78,7 @@ def test_fit_predict() -> None:
 def test_gold_forms_and_warnings() -> None:
     gold = pd.Series({1: "y"})
     assert CCRasch().fit(FRAME, gold).probas_.loc[1, "y"] == 1.0
-    with pytest.warns(RarevoteWarning, match="nobody voted for: 'rare'"):
+    with pytest.warns(RarevoteWarning, match="classes without votes: 'rare'"):
         model = CCRasch().fit(FRAME, {1: "rare"})
     assert model.labels_[1] == "rare"
     assert list(model.classes_) == ["rare", "x", "y"]

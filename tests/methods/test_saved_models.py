@@ -187,8 +187,8 @@ def test_a_changed_byte_inside_an_array_is_noticed(saved: Path, place: float) ->
     [
         ({"description": {"version": 2}}, "reads layouts up to 1: install a newer rarevote"),
         ({"description": {"format": "other"}}, "not a rarevote model"),
-        ({"description": {"method": "nonsense"}}, "a model of 'nonsense', which is no method"),
-        ({"description": {"method": "plat"}}, "a model of 'plat', which is no method"),
+        ({"description": {"method": "nonsense"}}, "a model of 'nonsense', which is not a method"),
+        ({"description": {"method": "plat"}}, "a model of 'plat', which is not a method"),
         ({"description": {"parameters": {"power": 3}}}, "no parameter 'power'"),
         ({"description": {"parameters": {"prior": [1.0, 2.0, 3.0]}}}, "prior"),
         ({"description": {"workers": "ab"}}, "workers are not names"),

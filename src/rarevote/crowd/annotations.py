@@ -2,7 +2,7 @@
 
 Rows ``(task, worker, label)`` become a compressed table: the votes of task ``i`` are the positions
 ``task_ptr[i] .. task_ptr[i + 1]`` of ``worker`` and ``label``; the names that the integers stand for are kept beside
-them and come back exactly as they were given. Nothing below this module ever sees a name.
+them and are returned exactly as given. Nothing below this module ever sees a name.
 
 Defined outcomes at the edges:
 
@@ -11,7 +11,7 @@ Defined outcomes at the edges:
 * repeated (task, worker) pairs all count, unless ``keep`` says ``"last"``, ``"first"`` or ``"error"``;
 * no rows at all give a crowd of zero tasks, which every method answers with an empty result;
 * a single class, tasks with a single vote and workers with a single vote are ordinary data;
-* answers named by ``abstain`` are no votes: they are counted per worker;
+* answers named by ``abstain`` are not votes: they are counted per worker;
 * a task that the rows name and that has no vote (abstentions only, or rows that ``missing="drop"`` leaves out) is not
   in ``tasks`` but in ``unanswered``.
 """
@@ -181,8 +181,8 @@ class Annotations:
             task: ids of the tasks, of any hashable type.
             worker: ids of the workers.
             label: the answers.
-            classes: classes that exist whether or not anybody voted for them.
-            abstain: answers that are no votes, such as "not sure".
+            classes: classes that exist with or without votes.
+            abstain: answers that are not votes, such as "not sure".
             keep: which of repeated (task, worker) pairs count: "all", "first", "last", or "error" to refuse them.
             missing: "error" to refuse rows with missing ids or labels, "drop" to leave them out.
         """

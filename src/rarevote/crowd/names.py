@@ -1,11 +1,11 @@
 """Names of tasks, workers and classes: missing ones, their order, and what is meant by one that is given by hand.
 
-A command line and a CSV file know text only; Parquet, JSON and frames know numbers and truth values. Whoever is named
-by hand (a class, an answer that is no vote, a task, a worker, a gold label) is looked up here, and nowhere else.
+A command line and a CSV file know text only; Parquet, JSON and frames know numbers and truth values. A name typed
+by hand (a class, an answer that is not a vote, a task, a worker, a gold label) is looked up here, and nowhere else.
 
 Names may stay on disk: the ids of tens of millions of tasks are not held in memory while a method runs. Stored names
-stand where an array of names would, sorted and distinct, none of them missing. Whoever needs them all turns them into
-an array and pays for it; whoever needs a few asks for those.
+stand where an array of names would, sorted and distinct, none of them missing. Turning all of them into an array costs
+memory; a few can be read alone.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def spelling(name: Any) -> str:
 def in_kind(given: Iterable[Any], known: NDArray[Any] | StoredNames) -> list[Any]:
     """Each value as the data call it: the known name that is equal or spelled alike.
 
-    What is no known name comes back in the type that all known names share, where it can be read so, else as it is.
+    An unknown name is returned in the type that all known names share, where it can be read so, else as it is.
 
     >>> in_kind(["1", "2", "x"], np.array([1, 5]))
     [1, 2, 'x']

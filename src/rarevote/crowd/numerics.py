@@ -37,7 +37,7 @@ def added(one: Sums, other: Sums) -> Sums:
 def dot(one: NDArray[Any], other: NDArray[Any]) -> float:
     """The sum of the products of two arrays (broadcast against each other), without BLAS.
 
-    BLAS splits long sums over as many threads as there are cores, which shows in the last bits; and those threads go on
+    BLAS splits long sums over as many threads as there are cores, which shows in the last bits; and those threads keep
     spinning for a while, beside whatever is computed next.
     """
     return float((one * other).sum())
@@ -101,7 +101,7 @@ class Chooser(Protocol):
 
 @dataclass(frozen=True)
 class ByVotes:
-    """The most probable class, and the votes where that is too close to tell (see :func:`best_by_votes`)."""
+    """The most probable class, and the votes where that is too close to decide (see :func:`best_by_votes`)."""
 
     margin: float
 

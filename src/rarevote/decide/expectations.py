@@ -148,7 +148,7 @@ class Expected(Described):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether there is a figure, but one that the votes do not tell."""
+        """Whether there is a figure, but one that the votes do not show."""
         return self.value == self.value and not self.is_told
 
     @property

@@ -9,7 +9,7 @@ With equal costs this is the probability of being wrong. With unequal ones it is
 rail called sound that is a defect with probability 0.2 comes before a rail called defect that is sound with
 probability 0.6. Answers from a review are gold in the next run.
 
-A plan of votes also chooses among items that nobody has labelled. Their class is not known to anyone, whatever features
+A plan of votes also chooses among items without votes. Their class is not known to anyone, whatever features
 say of them, so ``d`` is the most frequent class: an item of another class is missed as long as it is not labelled, and
 its gain grows with the probability that it is one.
 """

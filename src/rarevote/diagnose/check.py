@@ -3,7 +3,7 @@
 Three questions, each answered by *findings*: a sentence, and how much it weighs. A "note" is something to know, "care"
 something to act on before the labels are used, "stop" a reason not to use them. The verdict goes by the share of the
 labels that is expected to be right, unless the crowd cannot answer at all; the other findings are its reasons.
-Nothing here needs a truth; where only a truth can tell, that is said, and how to get there with few reviews (an audit).
+Nothing here needs a truth; what only a truth can show is named, and how to get there with few reviews (an audit).
 """
 
 from __future__ import annotations
@@ -358,9 +358,7 @@ def _of_crowd(
 def _of_agreement(agreement: AnnotatorAgreement, per_item: float, n_several: int) -> Iterator[Finding]:
     alpha, (low, high) = agreement.alpha, agreement.intervals["alpha"]
     if not np.isfinite(alpha):
-        yield Finding(
-            "crowd", "note", "All votes are for one class: there is nothing that annotators could disagree about."
-        )
+        yield Finding("crowd", "note", "All votes are for one class, so agreement says nothing.")
         return
     together = reliability(alpha, per_item)
     if agreement.raw == 1.0 and n_several >= _MANY_AGREED:
@@ -400,14 +398,14 @@ def _of_people(crowd: Annotations) -> Iterator[Finding]:
     if nameless:
         named = listed([str(names[r]) for r in nameless])
         share = n_votes[nameless].sum() / crowd.n_annotations
-        words = f"{named} looks like no name: if several people voted under it, they count as one of mixed skill."
+        words = f"{named} does not look like a name: if several people voted under it, they count as one annotator."
         yield Finding("crowd", "care" if share > 0.1 else "note", words, "annotators without a name")
     seldom = n_votes[n_votes < _FEW_VOTES]
     share = seldom.sum() / crowd.n_annotations
     if share >= _MANY_BY_SELDOM:
         words = (
             f"{percent(share)} of the votes are by {counted(len(seldom), 'annotator')} with fewer than {_FEW_VOTES} "
-            "each: little can be learned about who is good at what, and a vote counts about as any other."
+            "each: little can be learned about their skills, so their votes count about the same."
         )
         yield Finding("crowd", "care", words, "most votes are by people who voted seldom")
 
@@ -419,7 +417,7 @@ def _of_people(crowd: Annotations) -> Iterator[Finding]:
 def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: Any) -> Iterator[Finding]:
     method = estimator.method_name
     if not estimator.converged_:
-        words = f"The fit did not settle: {estimator.status_}. Raise n_iter ({how('n_iter=', '--set n_iter=')}1000)."
+        words = f"The fit did not converge: {estimator.status_}. Raise n_iter ({how('n_iter=', '--set n_iter=')}1000)."
         yield Finding("fit", "care", words, "the fit did not converge")
     if fit is None:
         words = (
@@ -458,7 +456,7 @@ def _meaning(fit: ModelFit) -> str:
     """What it means that some figures are off."""
     above = {one.name: one.observed > one.predicted for one in fit.off}
     if set(above) == {"share"}:
-        return "The shares of the classes that this method gives are not to be relied on."
+        return "The class shares of this method are not reliable."
     if any(above.get(name) for name in ("unanimous", "top_share", "agreement", "joined")):
         return (
             "Items differ more in how hard they are than the model knows, or annotators do not judge on their own: "
@@ -532,7 +530,7 @@ def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int, n
         audit = f"a review of all {counted(n_items, 'item')}."
     if unknown:
         what = " and ".join(unknown)
-        words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without {audit}"
+        words = f"{head}; the votes say almost nothing about their {what}.{said} Unknown without {audit}"
         return Finding("trust", "care", words, f"the {what} of {name} is unknown without an audit")
     prove = f" A recall is proved by {audit}"
     low = " and ".join(what for what, one in figures.items() if one.value < 0.5)

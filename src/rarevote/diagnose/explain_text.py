@@ -46,7 +46,7 @@ def _votes(one: Explanation) -> list[str]:
         lines.append("There is only one class, so there is nothing to weigh. The votes:")
     else:
         lines.append(
-            f"The posterior of {one.method} is no sum over votes, so there is no share of each vote to show "
+            f"The posterior of {one.method} is not a sum over votes, so there is no share of each vote to show "
             f"(methods that have one: {', '.join(methods_that('explain'))}). The votes:"
         )
     rows = [[str(worker), str(one.classes[k])] for worker, k in zip(one.workers.tolist(), one.labels, strict=True)]

@@ -58,7 +58,7 @@ class Request:
         crowd: sizes and names of the crowd; the votes as well, where they are on this machine.
         gold: class number of every task or -1; of size 0 where nothing is known, or where it is with the votes.
         runner: where to run the EM loop.
-        callback: told about every iteration.
+        callback: called after every iteration.
         checkpoint: folder in which to save the fit now and then, and the iterations between two times.
         initial_error: what is known of the workers' confusions beforehand (:class:`~rarevote.DawidSkene`).
         skills: weights of the workers (:class:`~rarevote.MajorityVote`).

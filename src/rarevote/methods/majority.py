@@ -93,7 +93,7 @@ class MajorityVote(Estimator):
         Arguments that are not named here are as in :meth:`Estimator.fit`.
 
         Args:
-            skills: weights of the workers: a Series indexed by worker, or a mapping; NaN is no skill.
+            skills: weights of the workers: a Series indexed by worker, or a mapping; NaN means no skill.
             true_labels: refused: a vote learns nothing.
         """
         return self.fit_request(data, true_labels, options, callback=callback, skills=skills)

@@ -169,7 +169,7 @@ class PredictsNewTasks(Estimator):
         if unseen and not self.takes_new_labels:
             raise InputError(
                 f"label {unseen[0]!r} was not among the classes of the fit ({', '.join(map(str, classes))}): "
-                "fit again with these data, or name it in abstain if it is no vote"
+                "fit again with these data, or name it in abstain if it is not a vote"
             )
         if unseen:
             classes = as_name_array(sort_labels([*classes.tolist(), *unseen]))
@@ -232,7 +232,7 @@ def load(path: str | Path) -> PredictsNewTasks:
     saved = read_model(path)
     if saved.method not in methods_that("predict"):
         raise InputError(
-            f"{path}: a model of {saved.method!r}, which is no method of this rarevote that labels new tasks"
+            f"{path}: a model of {saved.method!r}, which is not a method of this rarevote that labels new tasks"
         )
     kind = cast("type[PredictsNewTasks]", METHODS[saved.method].load())
     try:

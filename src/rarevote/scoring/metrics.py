@@ -182,7 +182,7 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
         classes: the ``K`` classes in the order of the columns.
 
     Raises:
-        InputError: the shapes disagree, a row is no distribution, or a true label is not among ``classes``.
+        InputError: the shapes disagree, a row is not a distribution, or a true label is not among ``classes``.
 
     Example:
         >>> round(log_loss(["a", "b"], [[0.5, 0.5], [0.75, 0.25]], classes=["a", "b"]), 6)

@@ -1,6 +1,6 @@
 """The files that options name: before a verb does anything, none of its outputs may be one of its inputs.
 
-Nobody has to remember the check: every verb gets it, and an option that takes a path is an input unless it is known as
+The check is automatic: every verb gets it, and an option that takes a path is an input unless it is known as
 an output, by its name (``out``, ``..._out``) or by the tables below. An input that would keep the verb waiting for ever
 is refused here, too.
 """

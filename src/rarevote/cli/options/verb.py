@@ -1,7 +1,7 @@
 """The verb: a click command with sections in its help, whose options can reach its function as records.
 
 Options that belong together are one decorator, made by :func:`takes`: a verb so decorated gets one record of their
-values. So an option is declared once, whichever verbs have it.
+values. So an option is declared once for all verbs that have it.
 """
 
 from __future__ import annotations

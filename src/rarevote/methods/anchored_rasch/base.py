@@ -1,6 +1,6 @@
 """The base of methods with anchors: counted once, held for the fit; probabilities that are reported as they are.
 
-What :class:`~rarevote.AnchoredRasch` and :class:`~rarevote.AnchoredOrdered` share: classes that nobody met are left
+What :class:`~rarevote.AnchoredRasch` and :class:`~rarevote.AnchoredOrdered` share: classes without votes are left
 out, anchors are counted, the EM loop runs, two more passes report, and labels are decided on what is reported.
 """
 
@@ -159,7 +159,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
             name = annotations.classes.tolist()[int(votes.argmax())]
             raise InputError(
                 f"label {name!r} has no votes in the fit, so nothing is known about votes for "
-                "it: fit again with these data, or name it in abstain if it is no vote"
+                "it: fit again with these data, or name it in abstain if it is not a vote"
             )
         no_gold = np.empty(0, dtype=np.int32)
         crowd, _ = _restricted(annotations, no_gold, kept)
@@ -227,7 +227,7 @@ def _without_empty_classes(request: Request, sums: AnchorSums, kept: IntArray) -
     if not isinstance(request.crowd, Annotations):
         empty = sorted(set(range(request.crowd.n_classes)) - set(kept.tolist()))
         names = ", ".join(map(str, request.crowd.classes[empty].tolist()[:5]))
-        raise InputError(f"nobody voted for {names}: on dask, leave classes without votes out (--class)")
+        raise InputError(f"no vote is for {names}: on dask, leave out classes without votes (--class)")
     crowd, gold = _restricted(request.crowd, request.gold, kept)
     fewer = AnchorSums(np.ascontiguousarray(sums.counts[:, kept][:, :, kept]), sums.class_mass[kept])
     return replace(request, crowd=crowd, gold=gold), fewer
