@@ -190,7 +190,7 @@ def test_missing_labels_are_an_error(name: str, inputs: dict[str, Any]) -> None:
 
 def test_gold_that_does_not_match(inputs: dict[str, Any]) -> None:
     gold = inputs["true_labels"]
-    with pytest.warns(RarevoteWarning, match="gold for 1 tasks without annotations"):
+    with pytest.warns(RarevoteWarning, match="gold for 1 task without votes"):
         rarevote.DawidSkene().fit(inputs["data"], pd.concat([gold, pd.Series({"elsewhere": "a"})]))
     with pytest.raises(InputError, match="none of the 1 gold tasks"):
         rarevote.DawidSkene().fit(inputs["data"], pd.Series({"elsewhere": "a"}))

@@ -82,7 +82,7 @@ def test_gold_forms_and_warnings() -> None:
         model = CCRasch().fit(FRAME, {1: "rare"})
     assert model.labels_[1] == "rare"
     assert list(model.classes_) == ["rare", "x", "y"]
-    with pytest.warns(RarevoteWarning, match="gold for 1 tasks without annotations"):
+    with pytest.warns(RarevoteWarning, match="gold for 1 task without votes"):
         CCRasch().fit(FRAME, {1: "x", 99: "x"})
     with pytest.raises(InputError, match=r"none of the 1 gold tasks.*'1'.*check ids"):
         CCRasch().fit(FRAME, {"1": "x"})
@@ -159,7 +159,7 @@ def test_fit_reads_an_export_and_learns_from_its_gold(tmp_path: Path) -> None:
 def test_options_of_the_reader_are_options_of_fit(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text("task,ann,bob\n1,x,y\n2,y,y\n")
     assert MajorityVote().fit(tmp_path / "wide.csv", wide=True).annotations_.n_workers == 2
-    with pytest.raises(ParameterError, match="sheet is for files"):
+    with pytest.raises(ParameterError, match="sheet needs files"):
         MajorityVote().fit(FRAME, sheet="votes")
 
 
@@ -178,6 +178,6 @@ def test_a_warning_points_to_the_line_of_the_user(method: Any, verb: str) -> Non
 
 def test_a_warning_about_gold_points_to_the_line_of_the_user() -> None:
     here = sys._getframe().f_lineno
-    with pytest.warns(RarevoteWarning, match="without annotations") as caught:
+    with pytest.warns(RarevoteWarning, match="without votes") as caught:
         DawidSkene().fit(SLOW, {0: "y", 99: "n"})
     assert [(one.filename, one.lineno) for one in caught] == [(__file__, here + 2)]
