@@ -362,8 +362,8 @@ class Fitted:
         are used, a label may have no votes, and items without votes have labels.
 
         Args:
-            decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; for grades also
-                "levelled", "median", "mean", "balanced-median", "balanced-median:5".
+            decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; for grades
+                also "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
             min_recall: flag as many items as needed to expect this recall of a class or of a tail of grades, such as
                 ``{"defect": 0.95}``, ``{">=severe": 0.9}``, ``"defect=0.95"``, or ``0.95`` for the rare class.
