@@ -217,6 +217,7 @@ class Copies:
 
     def __init__(self, folder: Path, number: int) -> None:
         self.free: SimpleQueue[Path] = SimpleQueue()
+        self._passes: dict[str, bool] = {}
         for name in range(number):
             copy = folder / f"copy-{name}"
             shutil.rmtree(copy / "rarevote", ignore_errors=True)
@@ -224,13 +225,27 @@ class Copies:
             self.free.put(copy)
 
     def run(self, mutant: Mutant, tests: list[str], seconds: float) -> tuple[str, str]:
-        """Run tests on a mutant: killed or survived, and what was said last."""
+        """Run tests on a mutant: killed or survived, and the test that failed.
+
+        A test that fails without the mutant, too, says nothing about it: the others are tried without that one.
+        """
         copy = self.free.get()
         path = copy / "rarevote" / mutant.file
         source = (PACKAGE / mutant.file).read_text(encoding="utf-8")
+        tests = [test for test in tests if self._passes.get(test, True)]
         try:
-            _write(path, mutant.applied(source))
-            return _run_tests(tests, copy, seconds)
+            while tests:
+                _write(path, mutant.applied(source))
+                outcome, failed = _run_tests(tests, copy, seconds)
+                _write(path, source)
+                if failed not in tests:
+                    return outcome, failed
+                if failed not in self._passes:
+                    self._passes[failed] = _run_tests([failed], copy, seconds)[0] == "survived"
+                if self._passes[failed]:
+                    return outcome, failed
+                tests.remove(failed)
+            return "not tested", ""
         finally:
             _write(path, source)
             self.free.put(copy)
@@ -244,9 +259,15 @@ def _write(path: Path, text: str) -> None:
 
 
 def _run_tests(tests: list[str], source: Path, seconds: float) -> tuple[str, str]:
+    """Run tests until one fails: "survived" if none does, and the one that failed, or what else ended the run."""
     limit = int(_START + _TIMES_SLOWER * seconds)
     words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(source), "HYPOTHESIS_STORAGE_DIRECTORY": str(source / "hypothesis")}
+    environment = {
+        **os.environ,
+        "COLUMNS": "400",
+        "PYTHONPATH": str(source),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(source / "hypothesis"),
+    }
     try:
         done = subprocess.run(
             words, cwd=evidence.REPOSITORY, env=environment, capture_output=True, text=True, timeout=6 * limit,
@@ -256,8 +277,10 @@ def _run_tests(tests: list[str], source: Path, seconds: float) -> tuple[str, str
         return "killed", "did not end"
     if done.returncode == 0:
         return "survived", ""
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return "killed", (lines or [f"exit code {done.returncode}"])[0][:200]
+    # A test that fails, or one whose fixtures do.
+    lines = [line.partition(" ")[2] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    names = [test for test in tests for line in lines if line == test or line.startswith(f"{test} - ")]
+    return "killed", names[0] if names else (lines or [f"exit code {done.returncode}"])[0][:200]
 
 
 def recorded_calls(work: Path, n_workers: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 import rarevote as library
 from rarevote.decide.balanced import Balanced
-from rarevote.decide.review import shared_load
+from rarevote.decide.review import ReviewItem, ReviewPlan, shared_load
 from rarevote.decide.selection import parse_rule
 from rarevote.diagnose.workers import recognition
 from rarevote.errors import ParameterError
@@ -27,6 +27,14 @@ FILES = example_files()
 @pytest.fixture(scope="module")
 def result() -> Any:
     return library.fit(crowd(120, 12, 4, accuracy=0.75)).decide()
+
+
+def test_the_text_counts_votes_and_items() -> None:
+    items = tuple(ReviewItem(i, f"t{i}", "yes", "no", 0.5, "close", ("ann",)) for i in range(3))
+    assert "6 votes on 3 items" in ReviewPlan(items, 9.0, 1.5, votes_per_item=2).text()
+    assert ReviewPlan(items, 9.0, 1.5).text() == (
+        "3 tasks to review; knowing them lowers the expected cost from 9.0 to 7.5"
+    )
 
 
 def gains_by_hand(result: Any) -> dict[str, float]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
+from benchmarks import evidence
 from proofs.mutants import Copies, Mutant, chosen_tests, mutants_of, rows_of, sample
 
 from proofs import mutants
@@ -68,12 +70,17 @@ def test_a_test_kills_what_it_notices_and_only_that(tmp_path: Path, monkeypatch:
     (package / "__init__.py").write_text("def few(x):\n    return x < 3\n")
     monkeypatch.setattr(mutants, "PACKAGE", package)
     test = tmp_path / "test_few.py"
+    name = os.path.relpath(test, evidence.REPOSITORY)  # as pytest calls it
     (mutant,) = [one for one in mutants_of((package / "__init__.py").read_text(), "__init__.py") if one.after == "<="]
     copies = Copies(tmp_path, 1)
     for argument, outcome in ((3, "killed"), (2, "survived")):
         test.write_text(f"from rarevote import few\ndef test(): assert few({argument}) == ({argument} < 3)\n")
-        found, said = copies.run(mutant, [str(test)], 1.0)
+        found, said = copies.run(mutant, [f"{name}::test"], 1.0)
         assert found == outcome, said
+    # One that fails anyway is no witness.
+    test.write_text("from rarevote import few\ndef test_a(): assert few(9)\ndef test_b(): assert not few(3)\n")
+    assert copies.run(mutant, [f"{name}::test_a"], 1.0) == ("not tested", "")
+    assert copies.run(mutant, [f"{name}::test_a", f"{name}::test_b"], 1.0) == ("killed", f"{name}::test_b")
     assert (tmp_path / "copy-0" / "rarevote" / "__init__.py").read_text() == (package / "__init__.py").read_text()
 
 
