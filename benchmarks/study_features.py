@@ -1,17 +1,23 @@
 """Put the means of a finished study of features into docs/evidence, and its figure into docs.
 
 rarevote study features --data FOLDER --seeds 3 --contenders votes,features,pred-probs,raykar,crowdlab --out STUDY
-rarevote study features --data FOLDER --contenders features,ccgpfl --votes all --out SLOW
+rarevote study features --data FOLDER --contenders features,ccgpfl --ccgpfl-seeds 3 --out SLOW
 python -m benchmarks.study_features STUDY [SLOW ...]
 
-Further studies add by dataset what the first does not have: contenders that take minutes a run, on fewer draws.
+Further studies add by dataset what the first does not have: contenders that take longer, on fewer draws. Where they
+have a contender on all datasets of the first study, its means over datasets and their differences from votes only are
+added. A folder can also hold a copy of docs/evidence/study-features.csv as features_means.csv: its rows keep their
+commit.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from benchmarks import evidence
@@ -19,7 +25,8 @@ from benchmarks.evidence import REPOSITORY
 from benchmarks.pages import table
 from rarevote.charts.svg import adaptive_svg, to_svg
 from rarevote.study.feature_contenders import TITLES
-from rarevote.study.features import COST, LEVELS, MARKS, MEAN_OF_SETS, FeatureMean, over_sets, worth_chart
+from rarevote.study.features import BASE, COST, LEVELS, MARKS, MEAN_OF_SETS, FeatureMean, over_sets, worth_chart
+from rarevote.study.paired import bootstrap_interval
 from rarevote.study.tables import signed
 
 NAME = "study-features"
@@ -95,6 +102,23 @@ def _rows_of(folder: str) -> list[dict[str, Any]]:
         return list(csv.DictReader(handle))
 
 
+def added_means(means: list[FeatureMean]) -> Iterator[FeatureMean]:
+    """Means over datasets of contenders that were run on all of them, in studies beside the first one."""
+    by_set = {(one.figure, one.votes, one.contender, one.dataset): one for one in means}
+    sets = [one.dataset for one in means if (one.figure, one.votes, one.contender) == ("log_loss", "all", BASE)]
+    sets = [name for name in sets if name != MEAN_OF_SETS]
+    for figure, votes, name in dict.fromkeys((one.figure, one.votes, one.contender) for one in means):
+        own = [by_set.get((figure, votes, name, dataset)) for dataset in sets]
+        base = [by_set.get((figure, votes, BASE, dataset)) for dataset in sets]
+        if figure not in MARKS or (figure, votes, name, MEAN_OF_SETS) in by_set or None in own or None in base:
+            continue
+        values, wanted = ([one.mean for one in ones if one is not None] for ones in (own, base))
+        gaps = [value - other for value, other in zip(values, wanted, strict=True)]
+        n_runs = sum(one.runs for one in own if one is not None)
+        interval = bootstrap_interval(gaps, sets)  # every set has a source of its own
+        yield FeatureMean(MEAN_OF_SETS, votes, name, figure, len(sets), n_runs, fmean(values), fmean(gaps), *interval)
+
+
 def main() -> None:
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -103,6 +127,7 @@ def main() -> None:
     for folder in sys.argv[2:]:
         beside = [row for row in _rows_of(folder) if row["dataset"] != MEAN_OF_SETS]
         rows += [row for row in beside if (row["dataset"], row["votes"], row["contender"]) not in known]
+    rows += [asdict(one) for one in added_means(means_in(rows))]
     print(evidence.write(NAME, rows).relative_to(REPOSITORY))
     chart = worth_chart(means_in(rows))
     FIGURE.write_text(adaptive_svg(to_svg(chart.spec), label=f"{chart.title}. {chart.caption}"), encoding="utf-8")
