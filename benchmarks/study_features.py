@@ -127,6 +127,7 @@ def main() -> None:
     for folder in sys.argv[2:]:
         beside = [row for row in _rows_of(folder) if row["dataset"] != MEAN_OF_SETS]
         rows += [row for row in beside if (row["dataset"], row["votes"], row["contender"]) not in known]
+        known |= {(row["dataset"], row["votes"], row["contender"]) for row in beside}
     rows += [asdict(one) for one in added_means(means_in(rows))]
     print(evidence.write(NAME, rows).relative_to(REPOSITORY))
     chart = worth_chart(means_in(rows))
