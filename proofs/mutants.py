@@ -66,7 +66,7 @@ class Mutant:
     Attributes:
         file: below the package.
         line: of the change, from 1.
-        function: first line of the outermost function around it, decorators included; 0 outside of functions.
+        function: name of the outermost function around it, with its class; "" outside of functions.
         start: offset of the first letter that changes.
         stop: offset after the last one.
         after: the new text.
@@ -74,7 +74,7 @@ class Mutant:
 
     file: str
     line: int
-    function: int
+    function: str
     start: int
     stop: int
     after: str
@@ -110,13 +110,15 @@ def mutants_of(source: str, file: str = "") -> Iterator[Mutant]:
     def span(node: Any) -> tuple[int, int]:
         return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
 
-    def walk(node: ast.AST, function: int) -> Iterator[Mutant]:
+    def walk(node: ast.AST, function: str, scope: str) -> Iterator[Mutant]:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             return
         if isinstance(node, ast.JoinedStr):
             return  # Python 3.11 does not say where its parts are
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            function = function or min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            function = function or scope + node.name
+        if isinstance(node, ast.ClassDef):
+            scope += f"{node.name}."
         for start, stop, after in _changes(node, source, span):
             line = source.count("\n", 0, start) + 1
             yield Mutant(file, line, function, start, stop, after)
@@ -127,9 +129,9 @@ def mutants_of(source: str, file: str = "") -> Iterator[Mutant]:
                 continue
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from walk(child, function)
+                    yield from walk(child, function, scope)
 
-    yield from walk(tree, 0)
+    yield from walk(tree, "", "")
 
 
 def _changes(node: Any, source: str, span: Any) -> Iterator[tuple[int, int, str]]:
