@@ -255,7 +255,7 @@ def test_mistakes_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     small = rarevote("plan", absent, "--budget", "2", "--votes-per-item", "3", code=2).stderr
     assert "--budget 2 is too small for one item of 3 votes (--votes-per-item)" in small
     assert "--as must be" in rarevote("plan", absent, "--budget", "2", "--as", "x", code=2).stderr
-    assert "goes with --out" in rarevote("plan", absent, "--budget", "2", "--as", "argilla", code=2).stderr
+    assert "needs --out FILE" in rarevote("plan", absent, "--budget", "2", "--as", "argilla", code=2).stderr
     wrong = rarevote("plan", absent, "--budget", "2", "--as", "argilla", "--out", tmp_path / "a.csv", code=1).stderr
     assert "ends in .json" in wrong
     assert "contradict" in rarevote(

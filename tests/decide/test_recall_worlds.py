@@ -127,5 +127,5 @@ def test_errors_belong_to_a_recall_target(fitted: Any, votes: Path) -> None:
     with pytest.raises(ParameterError, match="errors independent says how a recall target counts"):
         fitted.decide(errors="independent")
     alone = rarevote("aggregate", votes, "--errors", "independent", code=2).stderr
-    assert "goes with --min-recall" in alone
+    assert "needs --min-recall" in alone
     assert "must be independent or shared" in rarevote("aggregate", votes, "--errors", "both", code=2).stderr

@@ -139,7 +139,7 @@ def test_what_is_shown_goes_along(tmp_path: Path) -> None:
     [
         (["a"], r"items: 1 of 2 items with votes is not in the list \('b'\): check the list"),
         (["q"], r"items: 2 of 2 items with votes are not in the list \('a', 'b'\)"),
-        (["a", "b", None], "items: 1 ids are missing"),
+        (["a", "b", None], "items: 1 id is missing"),
         ([], "items: no items"),
     ],
 )
@@ -159,7 +159,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         "list and the ids"
     )
     path.write_text("task,x\nimage-1,1\n,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"i\.csv: 1 rows have no id \(line 3\)"):
+    with pytest.raises(InputError, match=r"i\.csv: 1 row has no id \(line 3\)"):
         read(votes, items=path)
     path.write_text("picture,x\n1,1\n", encoding="utf-8")
     with pytest.raises(ColumnsError, match=r"no column for task; it has 'picture', 'x'\. Rename a column to task"):

@@ -197,7 +197,7 @@ def test_gold_that_does_not_match(inputs: dict[str, Any]) -> None:
     with pytest.warns(RarevoteWarning, match="classes without votes"):
         model = rarevote.DawidSkene().fit(inputs["data"], pd.Series({"t00": "new"}))
     assert model.labels_["t00"] == "new"
-    with pytest.warns(RarevoteWarning, match="1 tasks have several gold labels"):
+    with pytest.warns(RarevoteWarning, match="1 task has several gold labels"):
         rarevote.DawidSkene().fit(inputs["data"], pd.Series(["a", "b"], index=["t00", "t00"]))
     with pytest.raises(InputError, match="has two labels"):  # in a table it is a slip
         rarevote.DawidSkene().fit(inputs["data"], (["t00", "t00"], ["a", "b"]))

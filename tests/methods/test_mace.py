@@ -220,7 +220,7 @@ def test_new_tasks_of_known_workers() -> None:
     probas, new = model.probas_.to_dict(), model.predict_proba(columns(rows)).to_dict()
     for task, of_class in probas.items():
         assert new[task] == pytest.approx(of_class, abs=1e-12)
-    with pytest.raises(InputError, match="1 workers were not in the fit"):
+    with pytest.raises(InputError, match="1 worker was not in the fit"):
         model.predict((["n"], ["nobody"], ["a"]))
 
 

@@ -57,7 +57,7 @@ def test_workers_without_skill() -> None:
     assert MajorityVote(on_missing_skill="ignore").fit(VOTES, skills).labels_.to_dict() == {0: "x", 1: "y"}
     given_value = MajorityVote(5.0, "value").fit(VOTES, skills)
     np.testing.assert_allclose(given_value.posterior_[0], [1.0 / 6.2, 5.2 / 6.2])
-    with pytest.raises(InputError, match="1 tasks have only votes of workers without a skill"):
+    with pytest.raises(InputError, match="1 task has only votes of workers without a skill"):
         MajorityVote(on_missing_skill="ignore").fit(([0, 1], ["a", "z"], ["x", "y"]), {"a": 1.0})
     with pytest.raises(InputError, match="1 worker has no skill"):
         MajorityVote().fit(VOTES, {**skills, "c": float("nan")})

@@ -55,7 +55,7 @@ def test_new_tasks_of_known_workers() -> None:
     model = ZeroBasedSkill().fit(columns(rows))
     assert model.predict(columns(rows)).to_dict() == model.labels_.to_dict()
     assert model.predict_proba(columns(rows)).to_dict() == model.probas_.to_dict()
-    with pytest.raises(InputError, match="1 workers were not in the fit"):
+    with pytest.raises(InputError, match="1 worker was not in the fit"):
         model.predict((["n"], ["nobody"], ["a"]))
 
 

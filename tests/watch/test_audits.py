@@ -92,7 +92,7 @@ def test_the_first_answer_stands_and_disagreement_stays_open(started: Site, tmp_
     [
         (["--out", "proved"], "an audit needs --review-project NUMBER"),
         (["--out", "proved", "--review-project", "2", "--method", "glad"], "--method: not for an audit, whose plan"),
-        (["--out", "a", "--review-project", "2"], "lies in this folder"),
+        (["--out", "a", "--review-project", "2"], "is in this folder"),
     ],
 )
 def test_what_cannot_be_meant(started: Site, tmp_path: Path, words: list[str], said: str) -> None:

@@ -264,7 +264,7 @@ def test_where_labels_for_an_import_are_written_push_is_named(site: Site, tmp_pa
     rarevote("pull", "label-studio", "--project", "1", "--out", "export.json", folder=tmp_path)
     words = ("-m", "majority-vote", "--out", "result.csv", "--back-out", "back.json")
     said = rarevote("aggregate", "export.json", *words, folder=tmp_path).stderr
-    assert "imported into the same one it doubles the tasks" in said
+    assert "in the same project it would duplicate the tasks" in said
     assert "rarevote push label-studio result.csv --export export.json" in said
     models = {one["model_version"] for task in json.loads((tmp_path / "back.json").read_text())
               for one in task["predictions"]}  # fmt: skip
@@ -276,12 +276,12 @@ def test_what_no_push_can_use(site: Site, tmp_path: Path) -> None:
     rarevote("pull", "label-studio", "--project", "1", "--out", "export.json", folder=tmp_path)
     words = ("push", "label-studio", "votes.csv", "--project", "1", "--export")
     assert "votes.csv" in rarevote(*words, "votes.csv", folder=tmp_path, code=1).stderr
-    assert "which server?" in rarevote(*words, "export.json", folder=tmp_path, code=2,
+    assert "no server: name it" in rarevote(*words, "export.json", folder=tmp_path, code=2,
                                        environment={"LABEL_STUDIO_URL": ""}).stderr  # fmt: skip
     assert "no token" in rarevote(*words, "export.json", folder=tmp_path, code=2,
                                   environment={"LABEL_STUDIO_API_KEY": ""}).stderr  # fmt: skip
     without = ("push", "label-studio", "votes.csv", "--export", "export.json")
-    assert "which project?" in rarevote(*without, folder=tmp_path, code=2).stderr
+    assert "no project: name it" in rarevote(*without, folder=tmp_path, code=2).stderr
 
 
 # --------------------------------------------------------------------------------------------------------------------
