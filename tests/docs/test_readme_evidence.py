@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from benchmarks import decisions_pages, study_features
 from benchmarks.evidence import read
 
 from rarevote.methods.registry import method_title
@@ -54,3 +55,18 @@ def test_the_figures_of_the_readme_are_those_of_the_evidence() -> None:
     rivals = [row for row in read("rivals") if row["rival"] == "crowd-kit"]
     faster = sorted(float(row["ratio"]) for row in rivals if row["measure"].startswith("Dawid–Skene"))
     assert f"Dawid–Skene is {faster[0]:.0f} to {faster[1]:.0f} times as fast as crowd-kit's" in text
+
+
+def test_what_the_readme_says_of_plans_and_features_is_on_their_pages() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    plan = decisions_pages.plan_table()
+    saved = next(line for line in plan.splitlines() if "votes for what uniform has with 5" in line).split("|")
+    assert f"{saved[3].strip()} votes per item reach what uniform assignment reaches [with 5]" in text
+    datasets = {row["dataset"] for row in read("plan_replay") if not row["dataset"].startswith(("mean", "votes"))}
+    assert f"on {len(datasets)} real datasets" in text
+    rows = [line.split("|") for line in study_features.rivals_table().splitlines() if "Average precision" in line]
+    without, with_features = (
+        next(row for row in rows if row[2].strip() == name) for name in ("Votes only", "Votes and features")
+    )
+    one, two, same = (float(cell.split()[0]) for cell in (without[3], without[4], with_features[3]))
+    assert f"[{1 + (same - one) / (two - one):.1f} votes without]" in text
