@@ -258,7 +258,7 @@ def test_mistakes_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     assert "needs --out FILE" in rarevote("plan", absent, "--budget", "2", "--as", "argilla", code=2).stderr
     wrong = rarevote("plan", absent, "--budget", "2", "--as", "argilla", "--out", tmp_path / "a.csv", code=1).stderr
     assert "ends in .json" in wrong
-    assert "contradict" in rarevote(
+    assert "cannot be used together" in rarevote(
         "plan", absent, "--budget", "2", "--decide", "argmax", "--cost", "a:b=1", code=2
     ).stderr  # fmt: skip
     assert "no such file" in rarevote("plan", absent, "--budget", "2", code=1).stderr

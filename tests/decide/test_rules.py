@@ -217,9 +217,9 @@ def test_known_tasks_get_their_known_label_under_every_rule() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"costs": [[0, 1], [1, 0]], "min_recall": {"defect": 0.9}}, "costs and min_recall contradict"),
-        ({"costs": [[0, 1], [1, 0]], "abstain_below": 0.9}, "contradict"),
-        ({"min_recall": {"defect": 0.9}, "abstain_below": 0.9}, "contradict"),
+        ({"costs": [[0, 1], [1, 0]], "min_recall": {"defect": 0.9}}, "costs and min_recall cannot be used together"),
+        ({"costs": [[0, 1], [1, 0]], "abstain_below": 0.9}, "cannot be used together"),
+        ({"min_recall": {"defect": 0.9}, "abstain_below": 0.9}, "cannot be used together"),
         ({"min_recall": {"defect": 0.0}}, "above 0 and at most 1"),
         ({"min_recall": {"defect": 1.1}}, "above 0 and at most 1"),
         ({"min_recall": {"defect": float("nan")}}, "above 0 and at most 1"),
@@ -350,8 +350,8 @@ def test_rules_by_name() -> None:
         ({"decide": "bold"}, "'bold' is not a decision"),
         ({"decide": "argmax:3"}, "is not a decision"),
         ({"decide": "labels:3"}, "is not a decision"),
-        ({"decide": "balanced", "cap": 3}, "decide and cap contradict"),
-        ({"costs": "a:b=1", "min_recall": {"a": 0.5}}, "costs and min_recall contradict"),
+        ({"decide": "balanced", "cap": 3}, "decide and cap cannot be used together"),
+        ({"costs": "a:b=1", "min_recall": {"a": 0.5}}, "costs and min_recall cannot be used together"),
         ({"abstain_below": 1.5}, "above 0 and at most 1"),
     ],
 )

@@ -162,7 +162,7 @@ def test_gold_without_votes_teaches_and_is_certain(example: CheckExample) -> Non
 @pytest.mark.parametrize("method", [None, "anchored-rasch"])
 def test_an_order_and_features_do_not_go_together(method: str | None) -> None:
     drawn = draw_crowd(1)
-    with pytest.raises(ParameterError, match="features know no order of classes: leave out features or ordered"):
+    with pytest.raises(ParameterError, match="features ignore the order of classes: omit features or ordered"):
         rarevote.fit(drawn.votes, method, features=drawn.given, ordered=["a", "b", "c"])
 
 

@@ -138,7 +138,7 @@ def test_where_to_look_on_the_command_line(folder: Path) -> None:
     done = command(*words, "--features", "features.csv", "-o", "next.csv", folder=folder)
     assert "of these items are expected to be c1" in done.stdout
     assert pd.read_csv(folder / "next.csv")["reason"].str.endswith("votes: none").all()
-    assert "give --features or --pred-probs" in command(*words, folder=folder, code=2).stderr
+    assert "--find needs --features or --pred-probs" in command(*words, folder=folder, code=2).stderr
 
 
 def test_constants_can_be_set(drawn: DrawnCrowd, fitted: Fitted) -> None:
