@@ -1,4 +1,4 @@
-"""Five judges, three of them of one make: who errs alike, and how many independent ones that leaves.
+"""Five judges, three of them of one make: who makes the same mistakes, and how many independent ones that leaves.
 
 How-to: docs/howto/language-models-as-judges.md
 """

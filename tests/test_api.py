@@ -214,5 +214,7 @@ def test_a_promise_says_that_items_without_votes_are_outside_it() -> None:
     deciding: dict[str, Any] = {"min_recall": {1: 0.9}, "random_gold": True}
     assert not rarevote.fit(crowd.arrays, gold=gold).decide(**deciding).warnings
     fitted = rarevote.fit(crowd.arrays, gold=gold, items=range(607))
-    with pytest.warns(RarevoteWarning, match="7 items without votes are not flagged: the promise is about items with"):
+    with pytest.warns(
+        RarevoteWarning, match="7 items without votes are not flagged: the promise covers only items with"
+    ):
         assert (fitted.decide(**deciding).codes[600:] == -1).all()

@@ -49,7 +49,7 @@ def test_unsure_is_proposed_as_an_abstention(tmp_path: Path) -> None:
     path = table(tmp_path / "votes.csv", votes)
     assert '--abstain "Not sure" leaves it out' in rarevote("aggregate", path, "-o", tmp_path / "r.csv").stderr
     done = rarevote("aggregate", path, "--abstain", "Not sure", "-o", tmp_path / "r.csv")
-    assert "looks like no vote" not in done.stderr
+    assert "looks like a missing answer" not in done.stderr
 
 
 def test_one_answer_is_printed(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_the_target_says_what_was_flagged(name: str) -> None:
                 assert said[0].startswith(f"{len(unvoted)} of the items flagged for the recall of {number}")
             if promised and n_without:
                 assert said[-1].startswith(f"{n_without} item")
-                assert said[-1].endswith("not flagged: the promise is about items with votes")
+                assert said[-1].endswith("not flagged: the promise covers only items with votes")
     assert seen == ({False, True} if rule.random_gold else {False})
 
 

@@ -124,7 +124,7 @@ def test_without_draws_the_other_number_is_not_known(monkeypatch: pytest.MonkeyP
 def test_errors_belong_to_a_recall_target(fitted: Any, votes: Path) -> None:
     with pytest.raises(ParameterError, match="errors must be independent or shared, got 'both'"):
         fitted.decide(min_recall={1: 0.9}, errors="both")
-    with pytest.raises(ParameterError, match="errors independent says how a recall target counts"):
+    with pytest.raises(ParameterError, match="errors independent sets how a recall target is counted"):
         fitted.decide(errors="independent")
     alone = rarevote("aggregate", votes, "--errors", "independent", code=2).stderr
     assert "needs --min-recall" in alone

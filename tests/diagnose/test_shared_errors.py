@@ -1,4 +1,4 @@
-"""Who errs alike: correlations against their definition, planted groups found, independent judges left in peace."""
+"""Who makes the same mistakes: correlations against their definition, planted groups found, independent judges not."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_three_of_five_outvote_the_rest() -> None:
     ]  # two classes: the two others agree on the other one
     assert cluster.n_outvoted == sum(outvoted)
     (warning,) = found.warnings
-    assert "0, 1 and 2 (2 of them models) err alike and outvote all others" in warning
+    assert "0, 1 and 2 (2 of them models) make the same mistakes and outvote all others" in warning
     few = simulate_jury(2000, 9, groups=[(0, 1)], together=0.95, random_state=2)
     assert not found_in(few, 150).warnings
 

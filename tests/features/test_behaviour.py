@@ -302,7 +302,7 @@ def test_explain_has_a_line_for_features(folder: Path, drawn: DrawnCrowd) -> Non
 def test_explain_of_an_item_without_votes(folder: Path, fitted: Fitted) -> None:
     given = ["explain", "votes.csv", "--features", "features.csv", "--task", "item-230"]
     done = command(*given, folder=folder)
-    assert "it has no votes: its features alone speak" in done.stdout
+    assert "it has no votes: its label comes from its features alone" in done.stdout
     assert "its features" in done.stdout
     one = json.loads(command(*given, "--json", folder=folder).stdout)[0]
     row = fitted.crowd.population.tolist().index("item-230")

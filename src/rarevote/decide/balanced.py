@@ -1,4 +1,4 @@
-"""The balanced rule: a class is weighed by how rare it is."""
+"""The balanced rule: a class is weighted by how rare it is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def balance_weights(shares: FloatArray, cap: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Balanced(Rule):
-    """The probability divided by the share of its class, at most ``cap`` times: what is rare needs less.
+    """The probability divided by the share of its class, at most ``cap`` times: a rare class needs less.
 
     ::
 
@@ -43,7 +43,7 @@ class Balanced(Rule):
 
     @property
     def description(self) -> str:
-        """What it trades."""
+        """What it trades off."""
         return f"balanced: a miss is weighted by how rare the class is, up to {self.cap:g} false alarms"
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:

@@ -363,7 +363,7 @@ class Deciding:
                 notes.append(Note("target", f"{unvoted} have no vote for it: the promise needs them"))
             if target is not None and target.promised and self.n_items > survey.n_voted:
                 without = counted(self.n_items - survey.n_voted, "item without votes is", "items without votes are")
-                notes.append(Note("target", f"{without} not flagged: the promise is about items with votes"))
+                notes.append(Note("target", f"{without} not flagged: the promise covers only items with votes"))
             single = None if self.has_features else single_vote_note(survey.n_single, survey.n_voted)
             if (words := single) is not None:
                 notes.append(Note("single", words))

@@ -333,7 +333,7 @@ def class_figures(
 
 
 def decision_figures(decision: Decision) -> dict[str, Any]:
-    """What a decision expects, in figures; a figure that there is not is None."""
+    """What a decision expects, in figures; a figure that does not exist is None."""
 
     def figure(name: str, found: Expected) -> dict[str, Any]:
         return {name: finite_or_none(found.value), f"{name}_interval": found.interval}

@@ -113,7 +113,7 @@ class Belief(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected(Described):
-    """A figure that is expected, with its 90% interval; NaN where there is nothing to speak of.
+    """A figure that is expected, with its 90% interval; NaN where it is undefined.
 
     Attributes:
         value: the median over the draws of both worlds.
@@ -471,7 +471,7 @@ def expected(part: ByWorld, whole: ByWorld) -> Expected:
 
 
 def quantiles(part: FloatArray, whole: FloatArray) -> Expected:
-    """Median and ends of a ratio over the draws in which there is anything to speak of."""
+    """Median and ends of a ratio over the draws in which it is defined."""
     seen = whole > 0
     if not seen.any():
         return NOTHING

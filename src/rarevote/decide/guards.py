@@ -173,7 +173,7 @@ def single_vote_note(n_single: int, n_voted: int) -> str | None:
 
 
 def doubts(survey: VoteSurvey, crowd: CrowdSize) -> list[str]:
-    """What speaks against a method's own labels, in sentences; nothing for most."""
+    """Reasons to doubt a method's own labels, in sentences; nothing for most."""
     said = []
     n_tasks, n_classes = survey.n_voted, len(crowd.classes)
     votes_per_task = crowd.n_votes / max(n_tasks, 1)
@@ -249,8 +249,8 @@ def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: An
         return None
     return (
         f"annotators hardly agree on which items are {name}: where one votes {name}, {percent(joined)} of the others "
-        f"do so too, and {percent(share)} do anywhere. Most of the {n_labelled:,} items labelled {name} are probably "
-        "not: look at them before acting on them, the most probable first"
+        f"do so too, against {percent(share)} of all votes. Most of the {n_labelled:,} items labelled {name} are "
+        "probably not: look at them before acting on them, the most probable first"
     )
 
 
@@ -270,7 +270,7 @@ def tail_notes(tail: RareClass, shares: FloatArray, n_unvoted: int) -> list[str]
     if n_unvoted:
         said.append(
             f"{counted(n_unvoted, 'item is', 'items are')} flagged {tail.name} without a vote in that tail: the sum of "
-            "the probabilities decides, as of votes just below it"
+            "the probabilities decides, for example with votes just below it"
         )
     if share > 0.5:
         said.append(f"{tail.name} is common ({percent(share)} of the items): the other side is the rare one")
@@ -278,7 +278,7 @@ def tail_notes(tail: RareClass, shares: FloatArray, n_unvoted: int) -> list[str]
 
 
 def silences(classes: NDArray[Any]) -> list[Any]:
-    """Classes whose names look like no vote at all, such as "unsure" or "n/a".
+    """Classes whose names look like a missing answer, such as "unsure" or "n/a".
 
     >>> silences(np.array(["defect", "Not sure", "sound"], dtype=object))
     ['Not sure']
@@ -292,4 +292,4 @@ def silence_note(classes: NDArray[Any]) -> str | None:
     if not found or len(found) == len(classes):
         return None
     options = how(f"abstain={found[:3]}", " ".join(f'--abstain "{name}"' for name in found[:3]))
-    return f"{some_names(found)} looks like no vote, but counts as a class: {options} leaves it out"
+    return f"{some_names(found)} looks like a missing answer, but counts as a class: {options} leaves it out"

@@ -164,7 +164,7 @@ class BalancedMedian(Median):
 
     @property
     def description(self) -> str:
-        """What it trades."""
+        """What it trades off."""
         return f"balanced median: the middle of the probability, a grade weighted by how rare it is, up to {self.cap:g}"
 
     def weights(self, shares: FloatArray) -> FloatArray:

@@ -203,7 +203,7 @@ class Probabilities:
     p: FloatArray
     mean: FloatArray
     gold: IntArray
-    how: str = "as the votes have them"
+    how: str = "estimated from the votes"
     is_given: bool = False
     is_default: bool = False
     is_jury: bool = False

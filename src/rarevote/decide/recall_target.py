@@ -74,7 +74,7 @@ class RecallTarget(Described):
         n_flagged_without: items that are flagged without a target, by the method's own decision.
         recall_without: what to expect of those.
         floor: reviews of unflagged items below which no audit can certify the target for this list.
-        description: the promise, or what is expected, and where to go from there.
+        description: the promise, or what is expected, and what to do next.
     """
 
     name: Any
@@ -284,8 +284,8 @@ def target_reached(
             f"{_what_would_promise(name, target, confidence, n_gold, max(share, 1.0 / max(n_items, 1)))}"
         )
     words += (
-        f". To prove it for this list takes at least {counted(floor, 'review')} of the "
-        f"{counted(n_items - n_flagged, 'task')} that are not on it, whatever the crowd: an audit proves it"
+        f". Proving it for this list takes at least {counted(floor, 'review')} of the "
+        f"{counted(n_items - n_flagged, 'task')} that are not on it, whatever the crowd: run an audit"
     )
     return RecallTarget(
         name, target, confidence, threshold, promised, n_flagged, floor, words,

@@ -9,8 +9,8 @@ With equal costs this is the probability of being wrong. With unequal ones it is
 rail called sound that is a defect with probability 0.2 comes before a rail called defect that is sound with
 probability 0.6. Answers from a review are gold in the next run.
 
-A plan of votes also chooses among items without votes. Their class is not known to anyone, whatever features
-say of them, so ``d`` is the most frequent class: an item of another class is missed as long as it is not labelled, and
+A plan of votes also chooses among items without votes. Their class is unknown, whatever features say about
+them, so ``d`` is the most frequent class: an item of another class is missed as long as it is not labelled, and
 its gain grows with the probability that it is one.
 """
 
@@ -237,7 +237,7 @@ def unseen_of(probabilities: Probabilities, annotations: Annotations, code: int)
 
 
 def check_budget(budget: int, votes_per_item: int) -> None:
-    """Refuse numbers of votes that make no plan.
+    """Refuse numbers of votes that do not make a plan.
 
     Raises:
         ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
@@ -253,7 +253,7 @@ def available_workers(named: Iterable[Any], annotations: Annotations) -> IntArra
     """Numbers of the annotators who were named as available, ascending.
 
     Raises:
-        ParameterError: no one is named, or a name has no votes.
+        ParameterError: no annotator is named, or a name has no votes.
     """
     numbers = []
     for name in named:
@@ -261,7 +261,7 @@ def available_workers(named: Iterable[Any], annotations: Annotations) -> IntArra
         if number is None:
             known = some_names(annotations.workers.tolist())
             raise ParameterError(
-                f"{how('named', '--named')}: {name!r} has not voted ({known}): votes are what says how able one is"
+                f"{how('named', '--named')}: {name!r} has not voted ({known}): skills are estimated from votes"
             )
         numbers.append(number)
     if not numbers:

@@ -1,8 +1,8 @@
-"""Rules: how a label follows from the probabilities of an item, and what that trades.
+"""Rules: how a label follows from the probabilities of an item, and what that trades off.
 
-A rule is an object that says in words what it trades: the method's own label, the most probable class, balanced, least
-cost, a recall target, or no answer in doubt. It gets an :class:`ItemBatch` (what is known about some items) and gives a
-class number per item. A new rule is one more class here and a line in :mod:`rarevote.decide.selection`.
+A rule is an object that says in words what it trades off: the method's own label, the most probable class, balanced,
+least cost, a recall target, or no answer in doubt. It gets an :class:`ItemBatch` (what is known about some items) and
+gives a class number per item. A new rule is one more class here and a line in :mod:`rarevote.decide.selection`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Rule(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """How it decides and what it trades, in words."""
+        """How it decides and what it trades off, in words."""
 
     @abstractmethod
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
@@ -135,7 +135,7 @@ class Rule(ABC):
         return 1.0 - np.eye(len(classes))
 
     def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
-        """What mistakes cost by what the rule trades, (K, K), where the classes have these shares, (K)."""
+        """What mistakes cost by what the rule trades off, (K, K), where the classes have these shares, (K)."""
         del shares
         return self.costs(classes)
 
@@ -209,7 +209,7 @@ class MinRecall(Rule):
 
     @property
     def description(self) -> str:
-        """What it trades."""
+        """What it trades off."""
         if isinstance(self.wanted, str):
             name, _, recall = self.wanted.rpartition("=")
             return f"recall of {name.strip()} at least {recall.strip()}"
@@ -248,7 +248,7 @@ class FlagAbove(Rule):
 
     @property
     def description(self) -> str:
-        """What it trades."""
+        """What it trades off."""
         return f"a probability of at least {self.threshold:g}"
 
     def flags(self, part: ItemBatch) -> BoolArray:
@@ -279,11 +279,11 @@ class AbstainBelow(Rule):
     def __post_init__(self) -> None:
         check_share("abstain_below", self.below)
         if isinstance(self.rule, MinRecall):
-            raise ParameterError("a recall target leaves no item without an answer: choose it or abstain_below")
+            raise ParameterError("a recall target answers every item: give it or abstain_below, not both")
 
     @property
     def description(self) -> str:
-        """What it trades."""
+        """What it trades off."""
         return f"{self.rule.description}, none below a probability of {self.below:g}"
 
     @property

@@ -114,7 +114,7 @@ def why_not_sampled(annotations: Annotations) -> str:
     if annotations.n_annotations > MAX_VOTES:
         return f"there are more than {MAX_VOTES:,} votes"
     if not annotations.n_tasks or K < 2:
-        return "there is nothing to choose between"
+        return "there are fewer than two classes"
     if annotations.n_workers * K * K > _MAX_CELLS:
         return "there are too many annotators and classes"
     if SamplingPlan.of(annotations) is None:

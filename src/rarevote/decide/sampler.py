@@ -110,7 +110,7 @@ class VoteSampler:
         annotations: the crowd.
         known: known class of every task of the crowd or -1.
         seed: of the random numbers.
-        part: tasks that the chain visits; all if not given. The others learn nothing and teach nothing: their classes
+        part: tasks that the chain visits; all if not given. The others do not take part in the fit: their classes
             are drawn from what the chain knows of workers and class shares.
     """
 

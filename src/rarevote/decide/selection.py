@@ -89,7 +89,7 @@ def rule_of(
         raise ParameterError(f"{' and '.join(chosen)} cannot be used together: choose one")
     if check_errors(errors) != ERRORS and min_recall is None:
         raise ParameterError(
-            f"{how('errors', '--errors')} {errors} says how a recall target counts: it goes with "
+            f"{how('errors', '--errors')} {errors} sets how a recall target is counted: use it with "
             f"{how('min_recall', '--min-recall')}"
         )
     if isinstance(decide, Rule):

@@ -1,4 +1,4 @@
-"""May these labels be used? Whether the crowd can answer, whether the model fits, and when not to trust the answer.
+"""Are these labels reliable enough to use? Can the crowd answer, does the model fit, when not to trust the answer.
 
 Three questions, each answered by *findings*: a sentence, and how much it weighs. A "note" is something to know, "care"
 something to act on before the labels are used, "stop" a reason not to use them. The verdict goes by the share of the
@@ -103,7 +103,7 @@ class Check(CheckText):
         converged: whether the fit ended by its stopping rule.
         agreement: how far annotators agree.
         fit: what the model predicts beside what the votes show; None where the method states no chances of votes.
-        alike: who errs alike.
+        alike: who makes the same mistakes.
         jury: the jury condition of every class.
         expected: what to expect of the labels of the class that matters.
         accuracy: expected share of the labels that are right.
@@ -111,7 +111,7 @@ class Check(CheckText):
         leaning: whether the evidence leans to shared or to independent errors.
         only_shared: why nothing is expected of annotators who err independently, in words; empty where it is.
         worlds: what to expect in each world, and which one the evidence leans to, in sentences without full stops.
-        is_unproved_jury: whether models cast most of the votes, and no gold says how right they are.
+        is_unproved_jury: whether models cast most of the votes, and no gold shows how accurate they are.
         on_grades: how far annotators agree on grades, where the classes have an order.
     """
 
@@ -139,7 +139,7 @@ class Check(CheckText):
 
     @property
     def weight(self) -> Weight:
-        """How grave the verdict is: by the expected accuracy, unless the crowd cannot answer."""
+        """How serious the verdict is: by the expected accuracy, unless the crowd cannot answer."""
         if self.cannot_answer:
             return "stop"
         return weight_of(self.accuracy, is_unproved_jury=self.is_unproved_jury)
@@ -163,7 +163,7 @@ class Check(CheckText):
         return tuple(dict.fromkeys(one.short for one in self.findings if one.weight != "note" and one.short))
 
     def answers(self, question: Question) -> tuple[Finding, ...]:
-        """The findings on one question, the gravest first."""
+        """The findings on one question, the most serious first."""
         order = ("stop", "care", "note")
         found = (one for one in self.findings if one.question == question)
         return tuple(sorted(found, key=lambda one: order.index(one.weight)))
@@ -392,7 +392,7 @@ def _of_people(crowd: Annotations) -> Iterator[Finding]:
     first = int(n_votes.argmax())
     share = n_votes[first] / crowd.n_annotations
     if share >= _MUCH_BY_ONE and crowd.n_workers > 2:
-        words = f"{names[first]} cast {percent(share)} of the votes: the labels are mostly the opinion of one."
+        words = f"{names[first]} cast {percent(share)} of the votes: the labels are mostly their opinion."
         yield Finding("crowd", "care", words, f"{names[first]} cast {percent(share)} of the votes")
     nameless = [r for r, name in enumerate(names) if str(name).strip().casefold() in _NOBODY]
     if nameless:
@@ -407,7 +407,7 @@ def _of_people(crowd: Annotations) -> Iterator[Finding]:
             f"{percent(share)} of the votes are by {counted(len(seldom), 'annotator')} with fewer than {_FEW_VOTES} "
             "each: little can be learned about their skills, so their votes count about the same."
         )
-        yield Finding("crowd", "care", words, "most votes are by people who voted seldom")
+        yield Finding("crowd", "care", words, "most votes are by people with few votes")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -432,15 +432,15 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: A
         harmless = agreed >= _AGREED or together >= _RELIABLE or _of_few_votes(fit, rare)
         weight: Weight = "note" if harmless else "care"
         sentences.append(_meaning(fit))
-        yield Finding("fit", weight, " ".join(sentences), f"the votes are not as {method} predicts")
+        yield Finding("fit", weight, " ".join(sentences), f"the votes differ from what {method} predicts")
     else:
         yield Finding("fit", "note", " ".join(sentences))
     if fit.pairs:
         weight = "care" if fit.share_in_pairs >= _MANY_IN_PAIRS else "note"
         more = "" if len(fit.pairs) == 1 else f" ({counted(len(fit.pairs) - 1, 'more pair')} as well)"
         words = (
-            f"Annotators {fit.pairs[0].description}{more}. They copy, talk or "
-            "share a view that the model misses, or it follows others who do."
+            f"Annotators {fit.pairs[0].description}{more}. They may copy, talk or share "
+            "a view that the model misses, or the model may follow others who do."
         )
         yield Finding("fit", weight, words, "some annotators agree more than independent ones would")
 
@@ -459,10 +459,10 @@ def _meaning(fit: ModelFit) -> str:
         return "The class shares of this method are not reliable."
     if any(above.get(name) for name in ("unanimous", "top_share", "agreement", "joined")):
         return (
-            "Items differ more in how hard they are than the model knows, or annotators do not judge on their own: "
-            "where votes are split, probabilities are surer than they should be."
+            "Items vary more in difficulty than the model allows, or annotators do not judge independently: "
+            "where votes are split, probabilities are too confident."
         )
-    return "Annotators agree less than the model thinks they do: its probabilities are surer than they should be."
+    return "Annotators agree less than the model predicts: its probabilities are too confident."
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -472,11 +472,11 @@ def _meaning(fit: ModelFit) -> str:
 def _of_accuracy(accuracy: Expected, *, is_unproved_jury: bool) -> Iterator[Finding]:
     if np.isfinite(accuracy.value):
         right = f"{percent(accuracy.value)} are expected to be right ({accuracy.percent_range})"
-        yield Finding("trust", weight_of(accuracy), f"Of all labels, {right}; no promise.")
+        yield Finding("trust", weight_of(accuracy), f"Of all labels, {right}; this is an estimate.")
     if is_unproved_jury:
         words = (
             "Most votes are by models, which share more of their errors than people do: gold "
-            f"({how('gold=', '--gold')}) or an audit shows how right they are."
+            f"({how('gold=', '--gold')}) or an audit shows how accurate they are."
         )
         yield Finding("trust", "care", words, "most votes are by models")
 
@@ -492,7 +492,7 @@ def _of_trust(
     arguments: str,
 ) -> Iterator[Finding]:
     for words in alike.warnings:
-        yield Finding("trust", "care", f"{capital(words)}.", "a few who err alike outvote the rest")
+        yield Finding("trust", "care", f"{capital(words)}.", "a few who make the same mistakes outvote the rest")
     for words in said.get("doubt", ()):
         yield Finding("trust", "care", capital(words), "labels far from the votes")
     for words in said.get("explained away", ()):
@@ -504,7 +504,7 @@ def _of_trust(
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
         sentences = jury_sentences(_of_classes(jury, told), crowd.classes[told])
-        asked = "" if jury.holds.all() else "Would a majority vote of ever more people like these find every class? "
+        asked = "" if jury.holds.all() else "Would a majority vote of many more people like these find every class? "
         yield Finding("trust", "note", asked + " ".join(sentences))
 
 

@@ -41,7 +41,7 @@ def for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known: 
     if len(found) >= MIN_GRADES or not estimator.capabilities.ordered:
         return estimator
     warn_user(
-        f"only {some_names(found)} of the grades {'has' if len(found) == 1 else 'have'} votes, and fewer than "
-        f"{MIN_GRADES} have no order to learn from: {DEFAULT_METHOD} is fitted instead"
+        f"only {some_names(found)} of the grades {'has' if len(found) == 1 else 'have'} votes, and an order "
+        f"needs at least {MIN_GRADES}: {DEFAULT_METHOD} is fitted instead"
     )
     return find_method(DEFAULT_METHOD).load()().set_params(n_jobs=estimator.n_jobs)

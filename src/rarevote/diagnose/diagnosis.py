@@ -93,7 +93,7 @@ class Diagnosis:
         converged: whether the stopping rule was met.
         status: how the fit ended, in words.
         agreement: how far annotators agree.
-        alike: who errs alike.
+        alike: who makes the same mistakes.
         on_grades: how far they agree on grades, where the classes have an order.
         grades: that order.
         leans: how many grades above the crowd's median each annotator rates, (n_workers), where the method knows.

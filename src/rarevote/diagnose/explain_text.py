@@ -23,7 +23,7 @@ def explanation_text(one: Explanation) -> str:
     for name, text in one.shown.items():
         lines.append(f"{name}: {text}")
     if one.majority < 0:
-        lines.append("it has no votes: its features alone speak")
+        lines.append("it has no votes: its label comes from its features alone")
     else:
         votes = f"{one.votes[one.majority]:,} of {counted(len(one.labels), 'vote')}"
         same = "the same" if majority == label else f"another label, {majority}"

@@ -1,7 +1,8 @@
-"""The leaning of the evidence: whether votes look as those of annotators who share errors, or who err independently.
+"""The leaning of the evidence: whether votes look like those of annotators who share errors or who err independently.
 
 Expectations come from both worlds (:mod:`rarevote.decide.expectations`), and no vote shows a mistake that all share.
-What votes can show is whether some err alike more than chance would have it (:mod:`rarevote.diagnose.shared_errors`).
+What votes can show is whether some make the same mistakes more often than chance explains
+(:mod:`rarevote.diagnose.shared_errors`).
 """
 
 from __future__ import annotations
@@ -32,16 +33,19 @@ class Leaning(NamedTuple):
 
 
 def leaning_of(alike: ErrorsAlike) -> Leaning:
-    """Which world the evidence leans to, by who errs alike."""
+    """Which world the evidence leans to, by who makes the same mistakes."""
     if not np.isfinite(alike.n_effective):
         return Leaning(None, "the evidence leans to neither: too few items have votes of the same annotators")
     if alike.clusters:
         n_alike = counted(sum(len(cluster.names) for cluster in alike.clusters), "annotator")
-        return Leaning("shared", f"the evidence leans to shared errors: {n_alike} err alike more than chance explains")
+        return Leaning(
+            "shared",
+            f"the evidence leans to shared errors: {n_alike} make the same mistakes more often than chance explains",
+        )
     return Leaning(
         "independent",
-        "the evidence leans to independent errors: no two annotators err alike more than chance explains; mistakes "
-        "that all share are not in the votes",
+        "the evidence leans to independent errors: no two annotators make the same mistakes more often "
+        "than chance explains; votes cannot show a mistake that all annotators share",
     )
 
 

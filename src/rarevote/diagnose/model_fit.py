@@ -350,7 +350,7 @@ def fit_sentences(found: ModelFit, method: str) -> list[str]:
     """What was found, in words: what is off, or that nothing is, with the figures that people know."""
     if found.off:
         return [f"{capital(one.description)}." for one in found.off[:4]]
-    said = [f"The votes look as {method} predicts, within what matters."]
+    said = [f"The votes match what {method} predicts: no difference is large enough to matter."]
     agreement = next((one for one in found.statistics if one.name == "agreement"), None)
     if agreement is not None:
         said.append(f"{capital(agreement.description)}.")

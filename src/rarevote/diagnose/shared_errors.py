@@ -1,6 +1,6 @@
-"""Who errs alike: annotators whose mistakes fall on the same items, and how many independent ones that leaves.
+"""Who makes the same mistakes, on the same items, and how many independent annotators that leaves.
 
-Models of one make, or people who copy, are not so many voices as they are votes. With ``e_r`` whether annotator r is
+Models of one make, or people who copy, are fewer opinions than votes. With ``e_r`` whether annotator r is
 wrong on an item, ``R_ab`` is the correlation of ``e_a`` and ``e_b`` over their common items: wrong by gold where there
 is some, else by the votes of all others (those of a and b left out). Of J annotators then::
 
@@ -8,8 +8,9 @@ is some, else by the votes of all others (those of a and b left out). Of J annot
 
 Chance alone, classes that all find hard, and a reference that is itself a vote make errors correlate a little. So the
 same is computed for made-up annotators who are independent but have the same skills, on the same items. Two are
-said to err alike if their correlation exceeds that by 0.2 at least, and by more than any pair of the made-up ones.
-Such pairs are joined to clusters as long as the mean of the excess between two clusters does (average linkage).
+said to make the same mistakes if their correlation exceeds that by 0.2 at least, and by more than any pair of the
+made-up ones. Such pairs are joined to clusters as long as the mean of the excess between two clusters does (average
+linkage).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _MIN_OUTVOTED, _MANY_OUTVOTED = 3, 0.01
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Annotators that err alike.
+    """Annotators who make the same mistakes.
 
     Attributes:
         members: numbers of the annotators in the crowd.
@@ -75,7 +76,7 @@ class Cluster:
 
 @dataclass(frozen=True, eq=False)
 class ErrorsAlike:
-    """Which annotators err alike.
+    """Which annotators make the same mistakes.
 
     Attributes:
         workers: numbers of the annotators that are compared, (J).
@@ -101,7 +102,7 @@ class ErrorsAlike:
 
     @property
     def group(self) -> IntArray:
-        """The same number for all of a cluster, another for everybody else, (J)."""
+        """The same number for all of a cluster, another for all others, (J)."""
         place = numbered(self.workers.tolist())
         group = np.arange(len(self.workers))
         for cluster in self.clusters:
@@ -122,15 +123,16 @@ class ErrorsAlike:
 
     @property
     def warnings(self) -> list[str]:
-        """What to know where a few that err alike outvote the rest, in sentences; mostly nothing."""
+        """What to know where a few who make the same mistakes outvote the rest, in sentences; mostly empty."""
         said = []
         for cluster in self.clusters:
             if cluster.n_outvoted >= max(_MIN_OUTVOTED, _MANY_OUTVOTED * self.n_tasks):
                 share = percent(cluster.n_outvoted / self.n_tasks)
                 said.append(
-                    f"{_who(cluster)} err alike and outvote all others on {counted(cluster.n_outvoted, 'item')} "
-                    f"({share}): they are {count(len(cluster.names))} votes but only about {cluster.n_effective:.1f} "
-                    "independent opinions. Keep one of them, or give gold (--gold) and look at the accuracy of each"
+                    f"{_who(cluster)} make the same mistakes and outvote all others on "
+                    f"{counted(cluster.n_outvoted, 'item')} ({share}): they are {count(len(cluster.names))} votes but "
+                    f"only about {cluster.n_effective:.1f} independent opinions. Keep one of them, or give "
+                    "gold (--gold) and look at the accuracy of each"
                 )
         return said
 
@@ -145,8 +147,8 @@ class ErrorsAlike:
         ]
         for cluster in self.clusters:
             said.append(
-                f"{_who(cluster)} err alike: the mean correlation of their errors is {cluster.correlation:.2f}, and "
-                f"they amount to about {cluster.n_effective:.1f} independent annotators."
+                f"{_who(cluster)} make the same mistakes: the mean correlation of their errors is "
+                f"{cluster.correlation:.2f}, and they amount to about {cluster.n_effective:.1f} independent annotators."
             )
         if not self.clusters:
             said.append(
@@ -183,7 +185,7 @@ def errors_alike(
     gold: IntArray | None = None,
     models: Iterable[Any] = (),
 ) -> ErrorsAlike:
-    """Find annotators that err alike.
+    """Find annotators who make the same mistakes.
 
     Args:
         crowd: the votes.

@@ -128,7 +128,7 @@ def check_truth(
     answers = [truth.get(name) for name in items.names.tolist()]
     has_answer = np.array([answer is not None for answer in answers], dtype=bool)
     if not has_answer.any():
-        raise InputError(f"the truth names none of the tasks (which look like {items.names[0]!r}): check ids")
+        raise InputError(f"the truth names none of the tasks (which look like {items.names[0]!r}): check the ids")
     numbers = np.flatnonzero(has_answer & ~items.is_known)
     if not numbers.size:
         raise InputError("every task with a true label was also given as gold: nothing is left to check against")

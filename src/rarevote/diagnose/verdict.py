@@ -25,7 +25,7 @@ _NO_AGREEMENT = 0.05
 
 
 def chance_agreement(agreement: AnnotatorAgreement) -> str:
-    """That annotators agree hardly more than by chance, so that they cannot answer; empty where they agree more."""
+    """Says that annotators agree hardly more than by chance, so they cannot answer; empty where they agree more."""
     high = agreement.intervals["alpha"][1]
     # Of one class, alpha is NaN: there is nothing to disagree about.
     is_chance = agreement.alpha < _NO_AGREEMENT and not high > _NO_AGREEMENT
@@ -33,11 +33,11 @@ def chance_agreement(agreement: AnnotatorAgreement) -> str:
 
 
 def weight_of(accuracy: Expected, *, is_unproved_jury: bool = False) -> Weight:
-    """How grave it is that so many labels are expected to be right.
+    """How serious it is that only so many labels are expected to be right.
 
     Args:
         accuracy: expected share of the labels that are right.
-        is_unproved_jury: whether models cast most of the votes, and no gold says how right they are: never "note".
+        is_unproved_jury: whether models cast most of the votes, and no gold shows how accurate they are: never "note".
 
     >>> [weight_of(Expected(value, 0.0, 1.0)) for value in (0.9, 0.899, 0.65, 0.649, float("nan"))]
     ['note', 'care', 'care', 'stop', 'care']
@@ -58,4 +58,4 @@ def why_weight(accuracy: Expected, *, is_unproved_jury: bool = False) -> str:
     if not isfinite(accuracy.value):
         return "no item has a label"
     right = f"{percent(accuracy.value)} of the labels are expected to be right ({accuracy.percent_range})"
-    return f"{right}, but no gold and no audit shows how right these models are" if is_unproved_jury else right
+    return f"{right}, but no gold and no audit shows how accurate these models are" if is_unproved_jury else right

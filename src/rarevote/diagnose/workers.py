@@ -6,7 +6,7 @@ The classes of the items are not certain, so each vote counts as far as its item
 
     a_rk ~ Beta(hits_rk + s m_k, misses_rk + s (1 - m_k)),    s = 4
 
-with the expected hits and misses, and ``m_k`` the share that all annotators together recognise: as if everybody had
+with the expected hits and misses, and ``m_k`` the share that all annotators together recognise: as if each had
 answered four more items like the average person, so that no one is perfect after one vote. The probabilities are
 tempered, which draws recalls of a rare class towards the average: on the shipped rail example 25 of 40 intervals cover
 the recall of defects that the truth shows (33 of 40 with Dawid–Skene's probabilities).
@@ -59,7 +59,7 @@ PROFILE_WORDS: dict[Profile, str] = {
 def profile_meanings(rare: Any, common: Any) -> dict[Profile, str]:
     """What each profile means for these two classes: what the intervals support, and no more."""
     return {
-        Profile.BOTH: "surely better than chance on either",
+        Profile.BOTH: "clearly better than chance on both",
         Profile.MAJORITY_ONLY: f"on {quoted(str(rare))}, chance is not ruled out",
         Profile.MINORITY_ONLY: f"on {quoted(str(common))}, chance is not ruled out",
         Profile.NEITHER: "chance is not ruled out: few votes, or many errors",

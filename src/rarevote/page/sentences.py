@@ -53,7 +53,7 @@ class Basis:
 
     Attributes:
         cannot_answer: why the votes cannot show which labels are right; empty where they can.
-        is_unproved_jury: whether models cast most of the votes, and no gold says how right they are.
+        is_unproved_jury: whether models cast most of the votes, and no gold shows how accurate they are.
         takes_gold: whether the method learns from gold.
         has_costs: whether the labels were decided by what mistakes cost.
         aggregate: what a command that lists items to review says of the votes, the fit and the decision.
