@@ -170,7 +170,7 @@ def test_a_class_or_an_abstention_that_matches_nothing_is_a_warning(tmp_path: Pa
     with pytest.warns(RarevoteWarning, match=r"no vote is for 'maybe' \(classes\): the classes with votes are no, yes"):
         assert reading.read().annotations.n_classes == 3
     votes = (VOTES["task"], VOTES["worker"], VOTES["label"])
-    with pytest.warns(RarevoteWarning, match=r"no answer is 'Skip' \(abstain\): the answers are no, yes"):
+    with pytest.warns(RarevoteWarning, match=r"none of the answers is 'Skip' \(abstain\): the answers are no, yes"):
         assert Annotations.from_arrays(*votes, abstain=["Skip"]).n_annotations == 5
 
 

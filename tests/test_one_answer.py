@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 import rarevote as rv
 from rarevote.api import Fitted, Result
+from rarevote.crowd.words import percent
 from rarevote.decide.expectations import Expected
 from rarevote.diagnose import check as check_module
 from rarevote.diagnose.diagnosis import Diagnosis
@@ -407,16 +408,17 @@ def worlds_by_hand(case: Case) -> list[str]:
         of_world = [figure.worlds[world] for figure in figures]  # type: ignore[index]
         names = (f"recall of {rare.name}", "precision", "share", "accuracy of all labels")
         words = [
-            "-" if math.isnan(one.value) else f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})" for one in of_world
+            "-" if math.isnan(one.value) else f"{percent(one.value)} ({percent(one.low)} to {percent(one.high)})"
+            for one in of_world
         ]
         said.append(f"{begins}: " + ", ".join(f"{name} {word}" for name, word in zip(names, words, strict=True)))
     shares = [sum(code == number for code in draw) / len(draw) for draw in draws.tolist()]
     low, middle, high = np.quantile(shares, [0.05, 0.5, 0.95])
-    assert f"share {middle:.2f} ({low:.2f} to {high:.2f})" in said[0]
+    assert f"share {percent(middle)} ({percent(low)} to {percent(high)})" in said[0]
     codes = case.result.codes.tolist()
     n_labels = sum(code >= 0 for code in codes)
     right = [sum(map(int.__eq__, draw, codes)) / n_labels for draw in draws.tolist()]
-    assert f"labels {np.median(right):.2f} (" in said[0]
+    assert f"labels {percent(float(np.median(right)))} (" in said[0]
     return said
 
 
@@ -647,7 +649,7 @@ def test_a_review_list_does_not_change_what_costs_decide(tmp_path: Path) -> None
 
 def test_the_page_is_about_the_class_that_was_named(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    rows = [(f"t{i}", f"w{j}", rng.choice(["a", "b"], p=[0.8, 0.2])) for i in range(120) for j in range(4)]
+    rows = [(f"t{i}", f"w{j}", "ab"[int((i % 4 == 0) != (rng.random() < 0.1))]) for i in range(120) for j in range(4)]
     rows += [("t0", "w8", "c"), ("t1", "w8", "c")]
     path = long_table(rows, tmp_path / "labels.csv")
     done = rarevote("report", path, "-o", tmp_path / "p.html", "--rare", "c", "--json")

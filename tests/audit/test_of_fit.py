@@ -144,7 +144,7 @@ def test_an_item_without_votes_that_is_not_flagged_has_no_label() -> None:
         assert said[task] == expected
 
 
-@pytest.mark.filterwarnings("ignore:gold for 1 tasks without annotations")
+@pytest.mark.filterwarnings("ignore:gold for 1 task without votes")
 def test_gold_without_votes_is_known_and_leaves_the_population() -> None:
     fitted = fit_with_unvoted(gold={"s0": "yes", "t0": "no"})
     audit = fitted.audit("yes", seed=3)

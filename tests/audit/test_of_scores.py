@@ -103,7 +103,7 @@ def test_ranks_become_rates_in_the_same_order() -> None:
         ("id,p\n1,x\n", "p", "not a number"),
         ("id,p\n1,inf\n", "p", "not a number"),
         ("id,p\n", "p", "no rows"),
-        ("id,p\n1,0.5\n1,0.6\n", "p", "again"),
+        ("id,p\n1,0.5\n1,0.6\n", "p", "task '1' occurs twice"),
         ("id,p\n1,0.5\n", "q", "no column 'q'; it has 'id', 'p'"),
         ("name,p\n1,0.5\n", "p", "no column for task"),
     ],

@@ -48,4 +48,4 @@ def test_unknown_paths_stay_unknown() -> None:
 
 def test_words_are_descriptions_now() -> None:
     with pytest.warns(DeprecationWarning, match=r"Expected.words is deprecated .* use description"):
-        assert Expected(0.9, 0.8, 0.95).words == "0.90 (0.80 to 0.95)"
+        assert Expected(0.9, 0.8, 0.95).words == "90% (80% to 95%)"

@@ -55,4 +55,4 @@ def test_every_verb_means_the_same_class(tmp_path: Path) -> None:
     assert found["rare"]["tasks"] == 2
     assert json.loads(rarevote("compare", path, "--json").stdout)["rare_class"] == "yes"
     said = rarevote("report", path, *method, "-o", tmp_path / "r.html").stderr
-    assert "2 of 3 items are labelled “yes”" in said
+    assert "2 “yes” and 1 “no”" in said

@@ -110,7 +110,7 @@ def test_groups_are_no_feature() -> None:
 HOSTILE: list[tuple[Any, str]] = [
     (pd.DataFrame({**COLUMNS, "words": ["u", "v", "w"], "more": ["1", "2", "3"]}), "'words'.*'more' hold no numbers"),
     (pd.DataFrame({"task": ["a", "b", "a"], "x": [1.0, 2.0, 3.0]}), "'a' has two different rows"),
-    (pd.DataFrame({"task": ["a", None, "c"], "x": [1.0, 2.0, 3.0]}), "1 rows have no id"),
+    (pd.DataFrame({"task": ["a", None, "c"], "x": [1.0, 2.0, 3.0]}), "1 row has no id"),
     (pd.DataFrame({"task": IDS, "x": [[1.0, 2.0], [1.0], [2.0, 3.0]]}), "lists of unequal length"),
     (pd.DataFrame({"task": IDS, "x": [[1.0, "u"], [1.0, 2.0], [2.0, 3.0]]}), "row 1 is not a list of numbers"),
     (pd.DataFrame({"task": IDS}), "no columns of numbers"),

@@ -427,7 +427,7 @@ def test_equal_numbers_are_one_name_the_integer(labels: list[Any], source: str, 
 
 def test_names_given_by_hand_are_not_mixed_up_either() -> None:
     rows = [("a", "x", True), ("a", "y", False), ("b", "x", True)]
-    with pytest.warns(rarevote.errors.RarevoteWarning, match="no answer is 1"):
+    with pytest.warns(rarevote.errors.RarevoteWarning, match="none of the answers is 1"):
         assert rarevote.read(rows, abstain=[1]).annotations.n_annotations == 3
     with pytest.raises(rarevote.errors.InputError, match="both the number 1 and the truth value True"):
         rarevote.read(rows, classes=[1])

@@ -76,7 +76,7 @@ def test_numbers_stay_numbers(tmp_path: Path) -> None:
         ("text\nx\n", "no column for task"),
         ("task\n", "no rows"),
         ("task,text\na,x\n,y\n", "1 row has no task"),
-        ("task,text\na,x\na,y\n", "task 'a' again"),
+        ("task,text\na,x\na,y\n", "task 'a' occurs twice"),
     ],
 )
 def test_lists_that_are_none(path: Path, text: str, words: str) -> None:

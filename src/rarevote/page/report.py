@@ -228,10 +228,12 @@ def _top(found: Diagnosis, about: About) -> dict[str, Any]:
 
 
 def top_of_page(parts: PageParts, source: str) -> str:
-    """The top of a page alone, for notebooks: the three lines and the cautions, without style."""
+    """The top of a page alone, for notebooks: the three lines, features and cautions, without style and script."""
     about = parts.about(source)
     # The note on classes left out links to a section that is not there.
-    top = template("rarevote.page", "top.html.j2").render(about=about, **_top(parts.found, about), n_classes=0)
+    top = template("rarevote.page", "top.html.j2").render(
+        about=about, **_top(parts.found, about), n_classes=0, in_notebook=True
+    )
     return f"<div>{top}</div>"
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rarevote.crowd.words import counted
 from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
 from rarevote.io.duck import AS_WRITTEN, connection
 
@@ -173,7 +174,9 @@ def _refuse_gaps(database: Any, file: Path, columns: Sequence[str]) -> None:
         raise InputError(f"{file}: holds no votes")
     for column, count in zip(columns, counts, strict=True):
         if count:
-            raise InputError(f"{file}: {count:,} rows have no {column}; the file is not as published")
+            raise InputError(
+                f"{file}: {counted(count, 'row has', 'rows have')} no {column}; the file is not as published"
+            )
 
 
 def _write(database: Any, file: Path, query: str) -> int:

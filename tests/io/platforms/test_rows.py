@@ -259,7 +259,7 @@ def test_prodigy_sessions_without_a_name(tmp_path: Path) -> None:
 
 
 def test_spans_are_refused() -> None:
-    with pytest.raises(InputError, match="votes on spans cannot be aggregated"):
+    with pytest.raises(InputError, match="1 line marks spans, which cannot be aggregated"):
         read_export(FIXTURES / "prodigy_spans.jsonl")
     with pytest.raises(InputError, match="votes on spans cannot be aggregated"):
         read_export(FIXTURES / "doccano_spans.jsonl")
