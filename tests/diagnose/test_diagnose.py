@@ -21,7 +21,7 @@ from rarevote.diagnose import diagnosis as module
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.items import relative_entropy
 from rarevote.diagnose.truth import calibration_groups, wilson
-from rarevote.diagnose.workers import Profile, recognition
+from rarevote.diagnose.workers import Profile, mean_recognition, recognition
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import Estimator
 from tests.decide.made import made
@@ -104,6 +104,7 @@ def test_expected_hits_stand_for_hits_where_classes_are_not_certain() -> None:
     crowd, _ = random_crowd(2)
     p = np.random.default_rng(1).dirichlet([1, 2], crowd.n_tasks)
     accuracy = recognition(crowd, p)[0]
+    np.testing.assert_array_equal(mean_recognition(crowd, p), accuracy)
     for k in range(2):
         own = [(r, float(p[i, k]), label == k) for i, r, label in rows_of(crowd)]
         average = (sum(w for _, w, hit in own if hit) + 1) / (sum(w for _, w, _ in own) + 2)

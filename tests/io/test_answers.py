@@ -123,4 +123,5 @@ def test_exports_that_do_not_tell_what_is_shown_show_nothing(name: str) -> None:
 def test_votes_without_an_export_show_what_was_named(tmp_path: Path) -> None:
     path = written(tmp_path / "v.csv", "task,worker,label,text\na,u,yes,x\na,v,no,x\n")
     assert rarevote.read(path).to_show == {}
-    assert rarevote.read(path, show=["text"]).to_show["text"].tolist() == ["x"]
+    for show in (["text"], "text"):
+        assert rarevote.read(path, show=show).to_show["text"].tolist() == ["x"]

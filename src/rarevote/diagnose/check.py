@@ -35,7 +35,7 @@ from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, m
 from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
 from rarevote.diagnose.verdict import VERDICTS, Weight, chance_agreement, weight_of, why_weight
-from rarevote.diagnose.workers import recognition
+from rarevote.diagnose.workers import mean_recognition
 from rarevote.errors import InputError, how
 from rarevote.methods.base import Estimator
 from rarevote.methods.capabilities import Capabilities
@@ -262,7 +262,7 @@ def check_fit(
     fit = model_fit(estimator, n_replicates=n_replicates) if can_answer else None
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
-    jury = jury_condition(recognition(crowd, voted.p)[0])
+    jury = jury_condition(mean_recognition(crowd, voted.p))
     leaning, expected, accuracy = leaning_of(alike), decision.of_rare, decision.accuracy
     is_unproved_jury = probabilities.is_jury and not (probabilities.gold >= 0).any()
     findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]

@@ -162,10 +162,7 @@ def recognition(crowd: Annotations, p: FloatArray) -> tuple[FloatArray, FloatArr
     rng = np.random.default_rng(0)
     size = crowd.n_workers * crowd.n_classes
     n_draws = int(np.clip(_MAX_VALUES // max(size, 1), _MIN_DRAWS, _MAX_DRAWS))
-    hits, seen = _weighed(crowd, p)
-    average = (hits.sum(axis=0) + 1) / (seen.sum(axis=0) + 2)
-    right = hits + _MADE_UP_VOTES * average
-    wrong = np.maximum(seen - hits, 0.0) + _MADE_UP_VOTES * (1 - average)
+    right, wrong = _right_and_wrong(crowd, p)
     mean = right / (right + wrong)
     sampled = np.empty((n_draws, *mean.shape), dtype=np.float32)
     for number in range(n_draws):
@@ -173,6 +170,19 @@ def recognition(crowd: Annotations, p: FloatArray) -> tuple[FloatArray, FloatArr
     low, high = np.quantile(sampled, _TAILS, axis=0, overwrite_input=True)
     # A mean can lie outside the central interval of a very skewed distribution, where a chart would look broken.
     return mean, np.minimum(low, mean), np.maximum(high, mean)
+
+
+def mean_recognition(crowd: Annotations, p: FloatArray) -> FloatArray:
+    """The means of :func:`recognition` alone, without the draws behind its intervals, (n_workers, n_classes)."""
+    right, wrong = _right_and_wrong(crowd, p)
+    return right / (right + wrong)
+
+
+def _right_and_wrong(crowd: Annotations, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Per worker and class: expected hits and misses, with a few votes of the average annotator added to both."""
+    hits, seen = _weighed(crowd, p)
+    average = (hits.sum(axis=0) + 1) / (seen.sum(axis=0) + 2)
+    return hits + _MADE_UP_VOTES * average, np.maximum(seen - hits, 0.0) + _MADE_UP_VOTES * (1 - average)
 
 
 def _weighed(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -116,6 +116,9 @@ class ReadOptions:
     items: Any = None
 
     def __post_init__(self) -> None:
+        for name in ("show", "annotator_columns", "choice_columns", "prediction_columns"):
+            if isinstance(value := getattr(self, name), str):  # one column, not a sequence of letters
+                object.__setattr__(self, name, (value,))
         for name, known in _KNOWN.items():
             value = getattr(self, name)
             if value not in known and not (value is None and getattr(type(self), name) is None):
