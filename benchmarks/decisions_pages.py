@@ -198,5 +198,5 @@ def plan_table() -> str:
         return f"{found:.1f}" if found == found else "more than 6"
 
     last = [votes_needed(way, measure) for measure in ("accuracy", "average_precision") for way in ways]
-    head = ["votes an item", *(f"accuracy, {way}" for way in ways), *(f"average precision, {way}" for way in ways)]
+    head = ["votes per item", *(f"accuracy, {way}" for way in ways), *(f"average precision, {way}" for way in ways)]
     return pages.table(head, [*shown, ["**votes for what uniform has with 5**", *last]])

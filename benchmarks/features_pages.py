@@ -21,7 +21,7 @@ def worth_table() -> str:
             ap, loss = (found[point, name, votes, measure] for measure in ("AP", "log loss"))
             cells.append(f"{ap['votes_only']} → {ap['with_features']}, {loss['votes_only']} → {loss['with_features']}")
         rows.append([name, *cells])
-    return table(["set", "one vote an item", "three", "all"], rows)
+    return table(["set", "one vote per item", "three", "all"], rows)
 
 
 def others_table() -> str:

@@ -49,7 +49,7 @@ def means_in(rows: list[dict[str, str]]) -> list[FeatureMean]:
 
 
 def rivals_table() -> str:
-    """Every figure of every contender over datasets, by votes an item, with what it differs from votes only."""
+    """Every figure of every contender over datasets, by votes per item, with what it differs from votes only."""
     means = means_in(evidence.read(NAME))
     rows = []
     for figure, measure in MARKS.items():

@@ -134,7 +134,7 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_keeps_nothing_says_so(tmp_path: Path) -> None:
-    with pytest.raises(RarevoteError, match="Counter keeps no checkpoints"):
+    with pytest.raises(RarevoteError, match="Counter does not support checkpoints"):
         run_em(Hill(0.05), Counter(), 0.0, RULE, checkpoint=Checkpoint(tmp_path, 4))
 
 

@@ -99,7 +99,7 @@ def test_everything_that_matters_survives_on_disk(tmp_path: Path) -> None:
     np.testing.assert_array_equal(other.current.slope, points[2].slope)
     other.retreat()
     np.testing.assert_array_equal(other.current.slope, points[1].slope)
-    with pytest.raises(InputError, match=r"local-00003\.npz: of other data or another method"):
+    with pytest.raises(InputError, match=r"local-00003\.npz: from other data or another method"):
         read_local(tmp_path, 3, make_state(6))
     with pytest.raises(InputError, match=r"local-00004\.npz: cannot be read"):
         read_local(tmp_path, 4, other)

@@ -363,7 +363,7 @@ def test_an_audit_of_items_without_votes(folder: Path, drawn: DrawnCrowd, fitted
         (["--engine", "dask", "--features", "features.csv", "-o", "x"], "--features does not work with --engine dask"),
         (["--features", "features.csv", "-m", "glad"], "glad cannot use features of the items: leave --features out"),
         (["--with-prior"], "--with-prior needs --features or --pred-probs"),
-        (["--features-group", "doc"], "--features-group goes with --features"),
+        (["--features-group", "doc"], "--features-group needs --features"),
     ],
 )
 def test_refusals(folder: Path, words: list[str], sentence: str) -> None:

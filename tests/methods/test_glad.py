@@ -298,7 +298,7 @@ def test_labels_priors_and_prior_are_one() -> None:
     assert by_us.priors_.to_dict() == pytest.approx(given.to_dict())
     slow = Oracle(votes, prior=given.to_numpy())
     assert by_us.loss_history_[-1] == pytest.approx(slow.objective(by_us.alphas_.to_numpy(), by_us.betas_.to_numpy()))
-    with pytest.raises(ParameterError, match="two names of one thing"):
+    with pytest.raises(ParameterError, match="two names of one parameter"):
         GLAD(labels_priors=given, prior="estimate").fit(votes)
 
 

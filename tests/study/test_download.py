@@ -193,7 +193,9 @@ def test_a_raw_file_without_the_columns_is_refused(small: DatasetInfo, cache: Pa
 def interrupt(small: DatasetInfo, server: Server, cache: Path) -> int:
     """Break the download of the labels; returns the bytes that were kept."""
     server.cut_after = 200_000
-    with pytest.raises(InputError, match=r"broke off after 200,000 of [\d,]+ bytes .*run it again") as caught:
+    with pytest.raises(
+        InputError, match=r"the download stopped after 200,000 of [\d,]+ bytes .*run it again"
+    ) as caught:
         fetch(small)
     assert "\n" not in str(caught.value)
     (part,) = left_behind(cache)

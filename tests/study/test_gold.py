@@ -101,7 +101,7 @@ def test_datasets_are_chosen_on_both_sides_one_per_source(tmp_path: Path) -> Non
     # zc-in shares its source with zc-all, bird-crowdfm is too small, dog is neither balanced nor imbalanced.
     assert [info.slug for info in chosen] == ["sp", "rte", "product", "zc-all"]
     assert [info.slug for info in gold.choose_datasets(tmp_path, ["dog"])] == ["dog"]
-    with pytest.raises(InputError, match="ms is not here"):
+    with pytest.raises(InputError, match="ms was not found"):
         gold.choose_datasets(tmp_path, ["ms"])
     with pytest.raises(ParameterError, match="did you mean"):
         gold.choose_datasets(tmp_path, ["prodct"])

@@ -305,7 +305,7 @@ def test_truth_without_labels_is_counted_and_told(data: Path, tmp_path: Path) ->
 
 def test_out_that_is_a_file(data: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="cannot be made a folder"):
+    with pytest.raises(InputError, match="the folder cannot be created"):
         study_of(data, tmp_path / "out")
 
 

@@ -172,4 +172,4 @@ def test_bad_sizes_folders_and_methods_that_need_gold(tmp_path: Path) -> None:
     assert "cannot run here" in done.stderr
     (tmp_path / "file").write_text("")
     done = rarevote("study", "theory", "--out", tmp_path / "file", code=1)
-    assert "cannot be made a folder" in done.stderr
+    assert "the folder cannot be created" in done.stderr

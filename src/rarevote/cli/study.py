@@ -190,7 +190,7 @@ def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
 @jobs_option
 @quiet_option
 def features(out: Path, data: Path, n_jobs: int | None, **chosen: Any) -> None:
-    """What features add to votes: our fit with and without, and rivals that use them, by votes an item."""
+    """What features add to votes: our fit with and without, and rivals that use them, by votes per item."""
     from rarevote.study.feature_contenders import choose_contenders
     from rarevote.study.feature_sets import find_feature_sets
     from rarevote.study.features import FeatureStudy, check_levels

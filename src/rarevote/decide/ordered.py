@@ -154,7 +154,7 @@ class Levelled(Median):
 
 @dataclass(frozen=True)
 class BalancedMedian(Median):
-    """The middle of the probability, each grade weighed by how rare it is, at most ``cap`` times."""
+    """The middle of the probability, each grade weighted by how rare it is, at most ``cap`` times."""
 
     name: ClassVar[str] = "balanced-median"
     cap: float = DEFAULT_CAP

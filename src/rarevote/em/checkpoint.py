@@ -86,7 +86,7 @@ class Checkpoint:
             saved = parse_json(path.read_text(encoding="utf-8"))
             identity, state = dict(saved["identity"]), dict(saved["state"])
             if saved["checksum"] != _checksum(identity, state):
-                raise ValueError("its checksum is another")
+                raise ValueError("its checksum does not match")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: a damaged checkpoint ({error}); remove {self.folder} to start again") from None
         self._refuse_others(identity)
@@ -165,11 +165,13 @@ def _read_shared(path: Path, like: Any) -> Any:
     found = load_arrays(path)
     wanted = _shared_arrays(like)
     if set(found) != set(wanted):
-        raise InputError(f"{path}: of another method or version: it holds {sorted(found)}, not {sorted(wanted)}")
+        raise InputError(f"{path}: from another method or version: it holds {sorted(found)}, not {sorted(wanted)}")
     for name, entry in wanted.items():
         like_it = np.asarray(entry)
         if (found[name].shape, found[name].dtype) != (like_it.shape, like_it.dtype):
-            raise InputError(f"{path}: of other data or another method: {name} is {found[name].shape} of another type")
+            raise InputError(
+                f"{path}: from other data or another method: {name} is {found[name].shape} of another type"
+            )
     values = {
         name: found[name] if isinstance(entry, np.ndarray) else type(entry)(found[name].item())
         for name, entry in wanted.items()

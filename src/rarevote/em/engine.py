@@ -49,11 +49,11 @@ class Engine(ABC, Generic[Shared, Local, Stats]):
 
     def save(self, folder: Path) -> None:
         """Write the current local state to files in ``folder``."""
-        raise RarevoteError(f"{type(self).__name__} keeps no checkpoints")
+        raise RarevoteError(f"{type(self).__name__} does not support checkpoints")
 
     def load(self, folder: Path) -> None:
         """Take the current local state from the files that :meth:`save` wrote."""
-        raise RarevoteError(f"{type(self).__name__} keeps no checkpoints")
+        raise RarevoteError(f"{type(self).__name__} does not support checkpoints")
 
 
 @dataclass(frozen=True, eq=False)

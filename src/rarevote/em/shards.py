@@ -143,7 +143,7 @@ class ShardState(Generic[Shared, Local, Stats]):
             ValueError: the arrays are of other shapes.
         """
         if absent := {f"current.{number}" for number in range(len(self.current))} - set(arrays):
-            raise ValueError(f"{', '.join(sorted(absent))} is not there")
+            raise ValueError(f"{', '.join(sorted(absent))} is missing")
         if "saved.0" in arrays:
             self._saved = _like(self.current)
         states = {"current": self.current, "previous": self._previous, "saved": self._saved}
@@ -152,7 +152,7 @@ class ShardState(Generic[Shared, Local, Stats]):
             state = states.get(name)
             place = state[int(number)] if state is not None and number in map(str, range(len(state))) else None
             if place is None or (place.shape, place.dtype) != (array.shape, array.dtype):
-                raise ValueError(f"{key} has shape {array.shape} and type {array.dtype}, which fits nothing here")
+                raise ValueError(f"{key} has shape {array.shape} and type {array.dtype}, which does not fit")
             place[...] = array
 
 
@@ -188,7 +188,7 @@ def read_local(folder: Path, number: int, state: ShardState[Any, Any, Any]) -> N
     try:
         state.restore(arrays)
     except ValueError as error:
-        raise InputError(f"{path}: of other data or another method ({error})") from None
+        raise InputError(f"{path}: from other data or another method ({error})") from None
 
 
 def _local_file(folder: Path, number: int) -> Path:

@@ -105,7 +105,7 @@ IN_SAMPLE = (
     "the model agrees with single votes as often as the truth would: were these probabilities computed out of sample? "
     "use cross-validation"
 )
-ONE_VOTE = "one vote an item: give some items a second vote, so that the weight of the features can be checked"
+ONE_VOTE = "one vote per item: give some items a second vote, so that the weight of the features can be checked"
 
 
 def in_words_of_predictions(reason: str) -> str:

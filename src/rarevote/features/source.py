@@ -22,7 +22,7 @@ class FeatureSource:
         pred_probs: a frame with a column of ids and one for each class, ``(ids, array, classes)``, or a path.
         groups: the group of each row of the features (document, patient): one group lies in one fold.
         features_id: the column of ids in the features.
-        features_ids: a file with the ids of a ``.npy`` file, one a line.
+        features_ids: a file with the ids of a ``.npy`` file, one per line.
         features_group: the column of groups in the features.
         pred_probs_id: the column of ids in the predicted probabilities.
         settings: the constants.
@@ -41,10 +41,10 @@ class FeatureSource:
         for name in ("groups", "features_id", "features_ids", "features_group"):
             if self.features is None and getattr(self, name) is not None:
                 option = how(name, "--" + name.replace("_", "-"))
-                raise ParameterError(f"{option} goes with {how('features', '--features')}")
+                raise ParameterError(f"{option} needs {how('features', '--features')}")
         if self.pred_probs is None and self.pred_probs_id is not None:
             option = how("pred_probs_id", "--pred-probs-id")
-            raise ParameterError(f"{option} goes with {how('pred_probs', '--pred-probs')}")
+            raise ParameterError(f"{option} needs {how('pred_probs', '--pred-probs')}")
         if self.groups is not None and self.features_group is not None:
             raise ParameterError("groups and features_group contradict each other: choose one")
 

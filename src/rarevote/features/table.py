@@ -121,7 +121,7 @@ def read_features(data: Any, which: WhichColumns, *, ids: Any = None, groups: An
         data: a pandas, polars or pyarrow frame with a column of ids and columns of numbers, or one of lists; a pair
             ``(ids, array)``; a path to a table, or to a ``.npy`` file.
         which: which columns are what.
-        ids: of a ``.npy`` file: a file with one id a line.
+        ids: of a ``.npy`` file: a file with one id per line.
         groups: the group of each row, where no column has it.
 
     Raises:
@@ -258,7 +258,7 @@ def _of_arrays(ids: Any, values: Any, title: str) -> _Rows:
 def _of_npy(path: Path, ids: Any, title: str) -> _Rows:
     if ids is None:
         option = how("(ids, array)", "--features-ids FILE")
-        raise ParameterError(f"{title}: a .npy file has no ids: give {option}, with one id a line")
+        raise ParameterError(f"{title}: a .npy file has no ids: give {option}, with one id per line")
     try:
         values = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -266,7 +266,7 @@ def _of_npy(path: Path, ids: Any, title: str) -> _Rows:
     try:
         lines = Path(ids).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{ids}: cannot be read as one id a line ({error})") from None
+        raise InputError(f"{ids}: cannot be read as one id per line ({error})") from None
     return _of_arrays(lines, values, title)
 
 
@@ -353,7 +353,7 @@ def _groups(values: Sequence[Any]) -> list[str]:
 def _of_file(path: str | Path, which: WhichColumns, title: str) -> _Rows:
     with open_sources(path, wanted=None) as sources:
         if len(sources) > 1:
-            raise InputError(f"{title}: files with the same columns are needed")
+            raise InputError(f"{title}: all files must have the same columns")
         return _FileReader(sources[0], which, title).rows()
 
 

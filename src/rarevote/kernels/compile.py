@@ -143,7 +143,7 @@ def _folder(chosen: str) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
             return folder
-    raise PermissionError("no folder can be written to")
+    raise PermissionError("no folder is writable")
 
 
 def _folders(chosen: str) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""The face that every method shows: ``fit``, ``fit_predict``, ``labels_``, ``probas_``, parameters.
+"""The interface of every method: ``fit``, ``fit_predict``, ``labels_``, ``probas_``, parameters.
 
 The conventions are those of scikit-learn (parameters stored as given, fitted attributes end in an underscore,
 ``get_params``, ``set_params``, ``clone``) and of crowd-kit (names and layouts of the results, ``n_iter`` first, gold

@@ -21,7 +21,7 @@ class ClassConditional(CCRasch):
         P(worker r labels a task correctly | its class is k) = sigmoid(alpha_rk)
 
     with errors uniform over the other classes and Gaussian priors on ``alpha`` around class means. Where votes per
-    item are few, difficulty cannot be told from bad luck, and this is the safer model.
+    item are few, difficulty cannot be separated from bad luck, and this is the safer model.
 
     Args:
         n_iter: the most EM iterations.

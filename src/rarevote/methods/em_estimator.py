@@ -71,7 +71,7 @@ class EMEstimator(Estimator):
         fit = Fit.of(run, parameters)
         if not fit.converged and self.tol > 0 and fit.n_iter > 0:  # a fit of no iteration is asked for its start
             warn_user(
-                f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
+                f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter to let it converge",
                 ConvergenceWarning,
             )
         return fit

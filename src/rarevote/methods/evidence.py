@@ -12,7 +12,7 @@ from rarevote.methods.base import Estimator, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What speaks for each class of one task.
+    """The evidence for each class of one task.
 
     Attributes:
         log_prior: of every class, (n_classes).

@@ -101,7 +101,7 @@ class MajorityVote(Estimator):
     def _validate(self, crowd: CrowdFacts) -> None:
         check_choice("on_missing_skill", self.on_missing_skill, "error", "ignore", "value")
         if (self.default_skill is None) == (self.on_missing_skill == "value"):
-            raise ParameterError('default_skill goes with on_missing_skill="value", and that needs it')
+            raise ParameterError('default_skill and on_missing_skill="value" must be given together')
 
     def _fit(self, request: Request) -> Fit:
         if request.skills is None:

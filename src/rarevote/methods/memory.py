@@ -1,4 +1,4 @@
-"""Memory that a fit takes, estimated from the sizes of the crowd, and the refusal of one that there is not enough for.
+"""Memory that a fit takes, estimated from the sizes of the crowd, and the refusal where there is not enough.
 
 A method says how many tables of 8-byte numbers it has in memory at the same time, by their shape
 (:attr:`Estimator.memory_model <rarevote.methods.base.Estimator.memory_model>`)::
@@ -10,7 +10,7 @@ A method says how many tables of 8-byte numbers it has in memory at the same tim
 >>> gigabytes(needed_memory(DawidSkene(), sizes))
 '32.1 GB'
 
-The numbers are measured, at their least: a fit that is refused would not have come through.
+The numbers are measured, at their least: a fit that is refused would have failed.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class PredictsNewTasks(Estimator):
         """
         crowd = self.annotations_
         if not self._result.parameters:
-            raise InputError("a fit without any vote has learned nothing that could be saved")
+            raise InputError("a fit without votes has nothing to save")
         arrays: dict[str, NDArray[Any]] = {}
         notes: dict[str, Any] = {}
         if self.feature_model is not None:
@@ -131,7 +131,7 @@ class PredictsNewTasks(Estimator):
     def predict_proba(self, data: Any, **options: Any) -> Any:
         """Probability of every class for new tasks, with the workers as they were fitted.
 
-        Votes alone decide: gold that the fit was given is not remembered.
+        Votes alone decide: gold that the fit was given is not kept.
 
         Args:
             data: annotations, in any form that :meth:`fit` takes.
@@ -217,7 +217,7 @@ def load(path: str | Path) -> PredictsNewTasks:
     the tasks that it was fitted on: ``labels_`` and ``probas_`` are empty.
 
     Raises:
-        InputError: the file is absent, damaged, no model, or of a newer version.
+        InputError: the file is absent, damaged, not a model, or of a newer version.
 
     Example:
         >>> from rarevote import CCRasch
@@ -278,7 +278,7 @@ def _checked(saved: SavedModel, wanted: Mapping[str, str]) -> dict[str, FloatArr
         axes, _, kind = declared.partition(":")
         fits = array.ndim == len(axes) and all(n in size[axis] for n, axis in zip(array.shape, axes, strict=True))
         if not fits or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-            raise ValueError(f"{name} is not what {saved.method} has")
+            raise ValueError(f"{name} does not fit {saved.method}")
         low, high = _RANGES[kind]
         if array.size and not (low <= array.min() and array.max() <= high):
             raise ValueError(f"{name} is out of range")

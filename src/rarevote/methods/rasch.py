@@ -43,7 +43,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     abilities, a uniform class prior and errors uniform over the other classes.
 
     Args:
-        n_iter: the most rounds; a round solves the problem with up to 500 passes, and two are enough mostly.
+        n_iter: the most rounds; a round solves the problem with up to 500 passes, and two are usually enough.
         tol: the Euclidean norm of the gradient at which the problem counts as solved.
         sigma_theta: spread of abilities around their mean.
         sigma_beta: spread of difficulties around their mean.

@@ -1,4 +1,4 @@
-"""Votes weighed by how far workers agree with the result: once (Wawa), or in turns with a falling step size."""
+"""Votes weighted by how far workers agree with the result: once (Wawa), or in turns with a falling step size."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ broken. Hence *minority recall*, the share of the least frequent true class that
 balanced accuracy and macro-F1 weigh all classes alike.
 
 Truth and prediction pair **by task** where both say whose label is whose (pandas Series with their index, mappings,
-results of a fit), and **by position** where neither does (lists, arrays). One of each is refused: who belongs to whom
+results of a fit), and **by position** where neither does (lists, arrays). One of each is refused: the pairs
 could only be guessed. Classes come in sorted order (`rarevote.crowd.annotations.sort_labels`), and a
 tie for the least frequent class goes to the first of them.
 """
@@ -254,7 +254,9 @@ def _paired(truth: Labels, predicted: Labels) -> tuple[list[Hashable], list[Hash
     truth, predicted = aligned(truth, predicted)
     true_labels, answers = _as_list(truth, "truth"), _as_list(predicted, "predicted")
     if len(true_labels) != len(answers):
-        raise InputError(f"truth has {len(true_labels)} items and predicted {len(answers)}; they must pair up")
+        raise InputError(
+            f"truth has {len(true_labels)} items and predicted {len(answers)}; give one answer for each item"
+        )
     _refuse_text_against_numbers(true_labels, answers)
     return true_labels, answers
 
@@ -373,7 +375,7 @@ def _refuse_text_against_numbers(truth: list[Hashable], predicted: list[Hashable
     kinds = [{_kind(label) for label in set(labels)} for labels in (truth, predicted)]
     if kinds in ([{"text"}, {"number"}], [{"number"}, {"text"}]):
         raise InputError(
-            f"truth holds {'text' if kinds[0] == {'text'} else 'numbers'} and predicted the other kind "
+            f"truth holds {'text' if kinds[0] == {'text'} else 'numbers'} and predicted does not "
             f"({truth[0]!r} against {predicted[0]!r}); convert one of them"
         )
 

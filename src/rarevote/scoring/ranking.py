@@ -1,8 +1,8 @@
-"""How well probabilities rank, and how well they are meant, when the truth is known; no decision has a part in it.
+"""How well probabilities rank, and how well they are calibrated, when the truth is known; no decision has a part in it.
 
 A decision is one point of the ranking: from the most suspicious item down, each further flag may find one more of a
 class. Comparing methods by their labels compares ranking and operating point together; here the ranking is measured
-alone. Items of equal score stand in no order: what is said of them is what holds on average over all
+alone. Items of equal score have no order: what is said of them is what holds on average over all
 orders (a share of the tied items holds the same share of the class among them), except for :func:`flags_needed`, which
 takes ties whole. ``scores`` are of every item, (n), larger is more suspicious, ``is_class`` says whether it has the
 class; ``probabilities`` are of every class, (n, K), and ``truth`` are class numbers, (n).

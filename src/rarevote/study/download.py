@@ -73,7 +73,9 @@ def download(
             transfer.receive()
         if wrong := difference():
             working.unlink()
-            raise InputError(f"{url}: {wrong}; nothing was kept. Try again, and if it stays so, do not trust it")
+            raise InputError(
+                f"{url}: {wrong}; nothing was kept. Try again, and if it happens again, do not trust the file"
+            )
         working.replace(target)
     except OSError as error:
         # The network's errors are InputErrors by now: what is left is the disk, and its space is given back.
@@ -172,8 +174,8 @@ class _Transfer:
     def broken(self, reason: object) -> InputError:
         """The error of a transfer that can be resumed."""
         return InputError(
-            f"{self.url}: broke off after {self.done:,} of {self.n_bytes:,} bytes ({reason}); run it again to resume "
-            "from there"
+            f"{self.url}: the download stopped after {self.done:,} of {self.n_bytes:,} bytes ({reason}); run it "
+            "again to resume from there"
         )
 
 

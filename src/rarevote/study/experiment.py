@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class StudySection:
-    """A study for people.
+    """A study as people read it.
 
     Attributes:
         name: of the study on the command line, and of its files.
@@ -166,7 +166,7 @@ class Trial(Protocol):
 
 @dataclass(frozen=True)
 class Account:
-    """What an experiment has to say: see :class:`rarevote.study.experiment.StudySection`."""
+    """The account of an experiment: see :class:`rarevote.study.experiment.StudySection`."""
 
     findings: Sequence[str]
     charts: Sequence[Chart]
@@ -254,7 +254,7 @@ def make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{out}: cannot be made a folder ({error.strerror})") from None
+        raise InputError(f"{out}: the folder cannot be created ({error.strerror})") from None
     if not os.access(out, os.W_OK):
         raise InputError(f"{out}: cannot be written to")
 

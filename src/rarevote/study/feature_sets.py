@@ -101,7 +101,7 @@ class FeaturedCrowd:
         return int(np.bincount(self.votes[0]).max())
 
     def thinned(self, n_votes: int, seed: int) -> FeaturedCrowd:
-        """With at most ``n_votes`` votes an item, drawn at random."""
+        """With at most ``n_votes`` votes per item, drawn at random."""
         item = self.votes[0]
         order = np.lexsort((np.random.default_rng(seed).random(len(item)), item))
         first = np.searchsorted(item[order], np.arange(len(self.tasks)))

@@ -1,8 +1,9 @@
-"""What features add to votes: our fit with and without them, and rivals that use them, by votes an item.
+"""What features add to votes: our fit with and without them, and rivals that use them, by votes per item.
 
-Votes are thinned at random to one, two and three an item, the same draws for all contenders, and all are scored against
-the truth. A run is kept in a file of its own (:mod:`rarevote.study.kept`), so that the study resumes. Means are over
-datasets, each counting alike; differences are paired by dataset, and their intervals resample groups of related ones.
+Votes are thinned at random to one, two and three per item, the same draws for all contenders, and all are scored
+against the truth. A run is kept in a file of its own (:mod:`rarevote.study.kept`), so that the study resumes. Means
+are over datasets, each counting alike; differences are paired by dataset, and their intervals resample groups of
+related ones.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def check_levels(levels: Sequence[str]) -> list[str]:
     """
     wrong = [text for text in levels if text != ALL and not (text.isdecimal() and int(text) > 0)]
     if wrong:
-        raise ParameterError(f"votes an item are numbers from 1 on, or {ALL}: got {wrong[0]!r}")
+        raise ParameterError(f"votes per item must be whole numbers of at least 1, or {ALL}: got {wrong[0]!r}")
     return sorted(set(levels), key=_place)
 
 
@@ -94,7 +95,7 @@ class FeatureMean:
 
     Attributes:
         dataset: its name, or :data:`MEAN_OF_SETS`.
-        votes: votes an item.
+        votes: votes per item.
         contender: whose.
         figure: which.
         sets: datasets behind it.
@@ -128,7 +129,7 @@ class FeatureTrial:
 
     Attributes:
         info: which dataset.
-        votes: votes an item, a number or "all".
+        votes: votes per item, a number or "all".
         seed: of the draw, and of a contender that draws random numbers.
         contender: its name.
         folder: where finished runs are kept.
@@ -184,7 +185,7 @@ class FeatureStudy(Experiment):
         folder: where finished runs are kept.
         n_seeds: draws of the votes at each number of votes.
         n_random_seeds: the same for contenders that draw random numbers, which are slow; also with all votes.
-        levels: votes an item.
+        levels: votes per item.
         random_levels: the same for contenders that draw random numbers; all of ``levels`` if None.
         notes: what is to be said beside the results.
     """
@@ -249,7 +250,7 @@ class FeatureStudy(Experiment):
         )
         slow = [one for one in self.contenders if one.is_random]
         said = [
-            f"{TITLES[name]}: {counted(self.n_random_seeds, 'seed')}, {', '.join(self._levels(one))} votes an item."
+            f"{TITLES[name]}: {counted(self.n_random_seeds, 'seed')}, {', '.join(self._levels(one))} votes per item."
             for one in slow
             for name in one.titles
         ]
@@ -260,7 +261,7 @@ class FeatureStudy(Experiment):
             tables=[_table(means, figure, self.levels) for figure in MARKS],
             settings=[
                 f"Datasets: {', '.join(info.slug for info in self.datasets)}. The rarest true class of each.",
-                f"Votes thinned at random to as many an item, {counted(self.n_seeds, 'draw')}, the same for all "
+                f"Votes thinned at random to that many per item, {counted(self.n_seeds, 'draw')}, the same for all "
                 "contenders; contenders without random numbers are run once with all votes.",
                 *said,
                 "pred_probs and CROWDLAB have the same probabilities: a logistic regression on shares of votes, in "
@@ -352,7 +353,7 @@ def findings(means: Sequence[FeatureMean]) -> list[str]:
             )
     worth = worth_in_votes(means)
     if worth is not None:
-        sentences.append(f"One vote an item with features ranks the rare class as well as {worth:.1f} votes without.")
+        sentences.append(f"One vote per item with features ranks the rare class as well as {worth:.1f} votes without.")
     ratios = [one.mean for one in means if (one.contender, one.figure) == ("ccgpfl", COST) and one.sets == 1]
     if ratios:
         sentences.append(
@@ -379,7 +380,7 @@ def _table(means: Sequence[FeatureMean], figure: str, levels: Sequence[str]) -> 
     return StudyTable(
         ["Contender", *(heading for votes in levels for heading in (_heading(votes), "less votes only"))],
         list(zip((TITLES[name] for name in names), *columns, strict=True)),
-        caption=f"{MARKS[figure].heading}, mean over {counted(sets, 'dataset')}, by votes an item.",
+        caption=f"{MARKS[figure].heading}, mean over {counted(sets, 'dataset')}, by votes per item.",
         notes=(f"Datasets, where fewer: {'; '.join(fewer)}.",) if fewer else (),
     )
 
@@ -408,7 +409,7 @@ def _marks_chart(means: Sequence[FeatureMean], caption: str) -> Chart:
         for one in means
         if one.dataset != MEAN_OF_SETS and one.figure in ("average_precision", "balanced_accuracy")
     )
-    words = f"votes an item ({x[ALL]}: all)"
+    words = f"votes per item ({x[ALL]}: all)"
     title = f"Votes and features, by {words}"
     spec = line_chart(
         marks, title=title, x=Axis(words, ticks=sorted(x.values())), y=Axis(""), keys=_KEYS, columns=2,
@@ -426,7 +427,7 @@ def _shows_worth(means: Sequence[FeatureMean]) -> bool:
 
 
 def worth_chart(means: Sequence[FeatureMean]) -> Chart:
-    """What a feature is worth in votes: average precision with and without features, by votes an item."""
+    """What a feature is worth in votes: average precision with and without features, by votes per item."""
     found = over_sets(means, "average_precision")
     rows: list[dict[str, Any]] = [
         {"series": words, "votes": votes, "ap": found[name, votes].mean, "text": f"{found[name, votes].mean:.2f}"}
@@ -437,7 +438,7 @@ def worth_chart(means: Sequence[FeatureMean]) -> Chart:
     lowest = min(row["ap"] for row in rows)
     base = drawn_from(
         rows,
-        x=alt.X("votes:O", title="votes an item", sort=_levels_in(means), axis=alt.Axis(labelAngle=0, grid=False)),
+        x=alt.X("votes:O", title="votes per item", sort=_levels_in(means), axis=alt.Axis(labelAngle=0, grid=False)),
         y=alt.Y(
             "ap:Q",
             title="average precision of the rare class",
@@ -460,7 +461,7 @@ def worth_chart(means: Sequence[FeatureMean]) -> Chart:
     return Chart(
         "features_worth",
         "What a feature is worth in votes",
-        f"Average precision of the rarest class, mean over {counted(sets, 'dataset')}, by votes an item.",
+        f"Average precision of the rarest class, mean over {counted(sets, 'dataset')}, by votes per item.",
         (),
         themed(alt.layer(line, dots, *figures).properties(width=520, height=260, background=light("paper"))),
     )

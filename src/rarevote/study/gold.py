@@ -170,7 +170,7 @@ def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None
         chosen = [find_dataset(name, data=data) for name in names]
         for info in chosen:
             if locate(info, data=data) is None:
-                raise InputError(f"dataset {info.slug} is not here: give its folder with --data, or fetch it first")
+                raise InputError(f"dataset {info.slug} was not found: give its folder with --data, or fetch it first")
         return chosen
     at_hand = [info for info in list_datasets() if (info.n_items_truth or 0) >= MIN_ITEMS]
     at_hand = [info for info in at_hand if info.paper_name and locate(info, data=data) is not None]
@@ -178,7 +178,9 @@ def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None
         own = [info for info in datasets_of_folder(data) if (info.n_items_truth or 0) >= MIN_ITEMS]
         if own:
             return own
-        raise InputError("no benchmark dataset is here: give their folder with --data or RAREVOTE_DATA, or fetch some")
+        raise InputError(
+            "no benchmark dataset was found: give their folder with --data or RAREVOTE_DATA, or fetch some"
+        )
     at_hand.sort(key=lambda info: (-(info.n_items_truth or 0), -(info.n_annotations or 0)))
     chosen = []
     for side in (

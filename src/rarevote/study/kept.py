@@ -1,6 +1,6 @@
 """Kept outcomes: one small JSON file for each piece of a study, named after everything that decides its content.
 
-A file is written whole or not at all, so a study that is stopped at any point, however rudely, is resumed, and asking
+A file is written whole or not at all, so a study that is stopped at any point is resumed, and asking
 for it again only reads files.
 """
 
@@ -23,7 +23,7 @@ def as_key(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def file_name(title: str, key: Mapping[str, Any]) -> str:
-    """A name that a person can place, made unique by a digest of the key."""
+    """A readable name, made unique by a digest of the key."""
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return f"{title}.{digest[:16]}.json"
 

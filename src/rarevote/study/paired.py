@@ -1,4 +1,4 @@
-"""Is a method better, and is that more than luck? Paired differences to each rival, dataset by dataset.
+"""Is a method better, beyond chance? Paired differences to each rival, dataset by dataset.
 
 The benchmark datasets are not independent: some are releases of one collection, some pool others, some share items or
 workers. An interval that resamples datasets would count the same evidence several times and be too narrow, so

@@ -223,7 +223,7 @@ def choose_datasets(names: Sequence[str] | None, data: str | Path | None = None)
 def load_problems(
     sets: Sequence[DatasetInfo], data: str | Path | None, cache: str | Path | None, *, required: bool
 ) -> tuple[list[Problem], dict[str, str], list[str]]:
-    """The datasets that are at hand, those that are not with how to get them, and what loading had to say.
+    """The datasets that are at hand, those that are not with how to get them, and the notes of loading.
 
     Raises:
         InputError: files are not as they should be, a dataset is absent although ``required``, or none is there.
@@ -240,7 +240,7 @@ def load_problems(
         notes += [str(warning.message) for warning in caught]
         problems.append(Problem(one.slug, crowd, truth))
     if not problems:
-        raise InputError(f"none of the datasets is here: {', '.join(absent)}. Name their folder with --data")
+        raise InputError(f"none of the datasets was found: {', '.join(absent)}. Name their folder with --data")
     return problems, absent, notes
 
 

@@ -53,7 +53,7 @@ def run_jobs(
             notify(len(rows))
     except BrokenProcessPool:
         raise RarevoteError(
-            "a process of the study was killed, probably for want of memory: run again with fewer --jobs"
+            "a process of the study was killed, probably because memory ran out: run again with fewer --jobs"
         ) from None
     return [row for place in range(len(jobs)) for row in rows[place]]
 

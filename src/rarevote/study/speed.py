@@ -97,7 +97,7 @@ def find_installation(library: str, python: str) -> Installation | None:
             [python, str(_SCRIPT), library], capture_output=True, text=True, timeout=60, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise InputError(f"{python}: is not a Python that runs here ({error})") from None
+        raise InputError(f"{python}: is not a working Python interpreter ({error})") from None
     version = json.loads(answer)
     return None if version is None else Installation(library, python, version)
 

@@ -61,7 +61,7 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
 
     Attributes:
         n_workers: number of workers.
-        anchors: what is held fast.
+        anchors: what is held fixed.
         positions: of the classes on the scale, NaN outside, (K).
         spreads: of hit, near, lean and habits around their means, (4).
         dtype: of the posterior that is kept.
@@ -140,7 +140,7 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
     def start(self) -> OrderedShared:
-        """Everybody at the anchors."""
+        """All workers at the anchors."""
         return OrderedShared(np.zeros((self.n_workers, self.n_classes + HABIT)), np.zeros(2))
 
     def start_local(self, shard: Shard) -> Posterior:

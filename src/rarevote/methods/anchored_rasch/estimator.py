@@ -52,8 +52,8 @@ class AnchoredRasch(Anchored):
 
     A fixed class prior keeps classes from dying out. The fit's posterior is :attr:`posterior_`. What is *reported*
     (:attr:`reported_`, :attr:`probas_`) discounts votes that err together and leaves room for lapses; it needs no
-    further calibration. Labels are *decided* by the balanced rule: a miss counts as much as the classes are unequal, at
-    most as ``cap`` false alarms, among the classes with votes.
+    further calibration. Labels are *decided* by the balanced rule: a miss is weighted by how rare the class is, up to
+    ``cap`` false alarms, among the classes with votes.
 
     The reported share of a rare class is about its share of the votes, which contains the false alarms: a prevalence
     needs gold. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.

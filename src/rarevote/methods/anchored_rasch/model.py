@@ -67,7 +67,7 @@ class AnchorSums(NamedTuple):
 
 
 class Anchors(NamedTuple):
-    """What is held fast during the fit."""
+    """What is held fixed during the fit."""
 
     log_prior: FloatArray  # (K): log pi
     ability: FloatArray  # (K): mu
@@ -227,7 +227,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
 
     Attributes:
         n_workers: number of workers.
-        anchors: what is held fast.
+        anchors: what is held fixed.
         sigma: spread of abilities around their anchors.
         spread: spread of difficulties, s.
         tau: strength of the errors' anchors, in votes.
@@ -293,11 +293,11 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
     def start(self) -> AnchoredShared:
-        """Everybody at the anchors."""
+        """All workers at the anchors."""
         return self.at_anchors(self.n_workers)
 
     def at_anchors(self, n_workers: int) -> AnchoredShared:
-        """Workers of whom nothing is known."""
+        """Workers without any votes in the fit."""
         shape = (n_workers, self.n_classes)
         ability = np.broadcast_to(self.anchors.ability, shape).copy()
         log_errors = np.broadcast_to(log_off_diagonal(self.anchors.errors), (*shape, self.n_classes)).copy()
@@ -414,7 +414,7 @@ class VoteTableModel(Protocol):
 
     @property
     def anchors(self) -> Anchors:
-        """What is held fast."""
+        """What is held fixed."""
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -41,7 +41,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     with Gaussian priors around class means, errors uniform over the other classes, and a class prior that is uniform
     by default. The fit maximises the penalised likelihood by EM.
 
-    The uniform prior is what buys recall of the rare class, at the price of precision: with an estimated prior the
+    The uniform prior raises recall of the rare class at the cost of precision: with an estimated prior the
     mean minority recall over the paper's binary datasets falls from 0.86 to 0.80. Where one item in a hundred is
     positive, expect false alarms.
 

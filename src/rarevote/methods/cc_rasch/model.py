@@ -367,7 +367,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldWorkers(HeldShared[CCRaschShared, CCRaschLocal, CCRaschStats], CCRaschModel):
-    """The same model with everything shared held fast: only posteriors and difficulties of the tasks move.
+    """The same model with everything shared held fixed: only posteriors and difficulties of the tasks move.
 
     ``n_tasks`` stays that of the fit, so that a task that it has not seen meets the same penalties as there.
     """

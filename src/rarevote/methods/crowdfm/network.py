@@ -1,7 +1,7 @@
 """The CrowdFM graph network (Liu et al., ICLR 2026), inference only: annotations in, a score per task and option out.
 
 The published definition maps every edge ``e = [z_w ; z_t ; z_o]`` to three times 128 numbers, on each side of each
-layer. The same result is had without any array of that size. Let ``x`` be the node whose edges are attended
+layer. The same result is computed without any array of that size. Let ``x`` be the node whose edges are attended
 over, ``y`` the node at the other end, ``o`` the option, and ``S_h = (Q_h' K_h + K_h' Q_h) / sqrt(d)`` in blocks:
 
 * the score ``q_h . k_h / sqrt(d)`` is a quadratic form of ``e``. Terms in ``x`` alone are equal for all edges

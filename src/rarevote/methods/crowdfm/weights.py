@@ -300,7 +300,7 @@ def _replay(program: bytes) -> dict[str, _Tensor]:
                     memo[argument] = stack.top()
                 case "BINGET" | "LONG_BINGET":
                     if argument not in memo:
-                        raise WeightsError("its pickle is malformed: it recalls what it never kept")
+                        raise WeightsError("its pickle is malformed: it reads a value that it never stored")
                     push(memo[argument])
                 case "MARK":
                     push(_MARK)

@@ -228,7 +228,7 @@ class DawidSkene(ConfusionEstimator):
             warn_user(
                 f"{n_votes:,} votes of {n_workers:,} workers are few for {n_classes:,} classes: DawidSkene learns "
                 "confusions for every worker and class, and from one vote each or none it may change labels on which "
-                f"everybody agrees. Such crowds are better left to {other}"
+                f"all annotators agree. Use {other} for such crowds"
             )
 
     def _model(self, request: Request) -> DawidSkeneModel:
@@ -286,8 +286,8 @@ def read_initial_error(data: Any, crowd: CrowdFacts, used: NDArray[np.bool_], *,
     unknown = [name for name in [*columns, *dict.fromkeys(labels)] if name not in set(classes)]
     if unknown:
         raise InputError(
-            f"initial_error names {unknown[0]!r}, which is none of the classes {classes}: leave it out, or add it to "
-            "the classes with classes="
+            f"initial_error names {unknown[0]!r}, which is not one of the classes {classes}: leave it out, or add it "
+            "to the classes with classes="
         )
     values = np.zeros((len(workers), len(classes)))
     for k, name in enumerate(classes):

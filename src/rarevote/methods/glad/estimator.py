@@ -111,7 +111,7 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         elif isinstance(self.prior, str) and self.prior == "uniform":
             log_prior, estimate = resolve_prior(self.labels_priors, crowd.classes, name="labels_priors")
         else:
-            raise ParameterError("labels_priors and prior are two names of one thing: give one of them")
+            raise ParameterError("labels_priors and prior are two names of one parameter: give only one")
         alphas = _prior_means("alphas_priors_mean", self.alphas_priors_mean, crowd.workers)
         tasks, task_ptr = np.empty(0, dtype=object), None
         if self._given_per_task() is not None and isinstance(crowd, Annotations):

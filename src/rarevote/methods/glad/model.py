@@ -147,7 +147,7 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldWorkers(HeldShared[GLADShared, GLADLocal, GLADStats], GLADModel):
-    """The same model with abilities and class prior held fast: only posterior and easiness of the tasks move."""
+    """The same model with abilities and class prior held fixed: only posterior and easiness of the tasks move."""
 
 
 def best_scale(squares: float, product: float, deviations: float, n_tasks: int) -> float:

@@ -1,4 +1,4 @@
-"""MACE: tells annotators who know from those who guess."""
+"""MACE: separates annotators who know from those who guess."""
 
 from rarevote.methods.mace.estimator import MACE
 

@@ -33,7 +33,7 @@ _GAIN_PER_ANNOTATION = 1e-7
 
 @dataclass(eq=False, repr=False)
 class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
-    """Multi-annotator competence estimation: tells workers who know from workers who spam.
+    """Multi-annotator competence estimation: separates workers who know from workers who spam.
 
     On every annotation a worker either copies the true label or spams, and then answers from a label distribution of
     their own::
@@ -54,7 +54,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
 
     Args:
         n_restarts: number of runs, with ``start="votes"``.
-        n_iter: iterations per run; with ``start="votes"`` the most: reaching it is common and no warning.
+        n_iter: iterations per run; with ``start="votes"`` the most: reaching it is common and gives no warning.
         method: "vb" or "em".
         smoothing: with "em", what is added to every expected count, above 0.
         default_noise: the starting parameters are proportional to ``1 + default_noise * U(0, 1)``.
