@@ -1,4 +1,4 @@
-"""Juries with groups that err alike: are the groups found, how many independent judges are left, how good are labels.
+"""Juries with groups of the same mistakes: are they found, how many independent judges are left, how good are labels.
 
     python -m benchmarks.juries [--juries 20]
 

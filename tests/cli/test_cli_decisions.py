@@ -33,7 +33,7 @@ def test_a_recall_target_says_what_it_expects_and_what_it_cannot_promise(tmp_pat
     low, high = expected["share_interval"]
     assert low < 120 / 3000 < high
     told = rarevote("aggregate", FILES.labels, "--min-recall", "defect=0.9", "-o", out).stderr
-    assert "warning: no promise on the recall of defect" in told
+    assert "warning: the recall of defect is not promised" in told
     assert "an audit" in told
 
 

@@ -155,7 +155,7 @@ def test_a_recall_target_of_a_tail(votes: Path) -> None:
     assert "decided by recall of >=3 at least 0.9" in done.stderr
     assert {row["label"] for row in rows_of(done.stdout)[:2]} == {"1", "2"}
     said = rarevote("aggregate", votes, "--ordered", "1..4", "--min-recall", ">=1", code=2).stderr
-    assert "'>=1' says no recall: give one, such as '>=1=0.9'" in said
+    assert "'>=1' has no recall: give one, such as '>=1=0.9'" in said
 
 
 def test_methods_are_compared_on_grades(votes: Path) -> None:

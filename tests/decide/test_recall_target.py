@@ -129,7 +129,7 @@ def test_targets_in_text_are_split_at_the_last_sign_unless_they_are_a_class() ->
         found, wanted = one_target(text, names, grades)
         assert (found.codes, wanted) == (codes, target)
     for text in ("a=0.5", ">=mid", "<=low"):
-        with pytest.raises(ParameterError, match="says no recall"):
+        with pytest.raises(ParameterError, match="has no recall"):
             one_target(text, names, grades)
     with pytest.raises(ParameterError, match="above 0 and at most 1"):
         one_target("a=much", names)

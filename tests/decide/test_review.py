@@ -288,7 +288,7 @@ def test_columns_words_and_files_of_a_decision(tmp_path: Path) -> None:
 
 def test_a_recall_target_that_is_not_promised_is_told() -> None:
     result = Fitted.of(MajorityVote().fit(little_crowd())).decide(min_recall={"defect": 0.9})
-    assert any(line.startswith("warning: no promise on the recall of defect") for line in decision_words(result))
+    assert any(line.startswith("warning: the recall of defect is not promised") for line in decision_words(result))
     json.dumps(result.summary(), allow_nan=False)
 
 

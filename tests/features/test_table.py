@@ -253,7 +253,7 @@ def test_an_array_alone_is_in_the_order_of_the_votes(tmp_path: Path) -> None:
 
 
 def test_options_without_what_they_are_about() -> None:
-    with pytest.raises(ParameterError, match="features_group goes with features"):
+    with pytest.raises(ParameterError, match="features_group needs features"):
         rarevote.fit(VOTES, features_group="doc")
-    with pytest.raises(ParameterError, match="pred_probs_id goes with pred_probs"):
+    with pytest.raises(ParameterError, match="pred_probs_id needs pred_probs"):
         rarevote.fit(VOTES, pred_probs_id="doc")

@@ -103,7 +103,7 @@ def test_what_is_known_of_workers_comes_back(tmp_path: Path) -> None:
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         CCRasch().save(tmp_path / "model")
-    with pytest.raises(InputError, match="without any vote"):
+    with pytest.raises(InputError, match="without votes has nothing to save"):
         CCRasch().fit(([], [], [])).save(tmp_path / "model")
     with pytest.raises(InputError, match="workers named by tuple values"):
         CCRasch().fit(([1, 2], [(1, 2), (1, 3)], ["x", "y"])).save(tmp_path / "model")

@@ -239,7 +239,7 @@ def test_what_to_do_next_is_the_pile_and_an_hour_at_most() -> None:
     assert n
     seconds = 10 * n
     said = lines.next_action(found, Basis(aggregate="my.csv --rare yes"))
-    assert said.sentence.startswith(f"Look at the {n} items most worth it ({round(seconds / 60)} minutes at 10 seconds")
+    assert said.sentence.startswith(f"Look at these {n} items first ({round(seconds / 60)} minutes at 10 seconds")
     assert said.commands[0] == f'result.review({n}, "look.csv")'
     with speaking_flags():
         typed = lines.next_action(found, Basis(aggregate="my.csv --rare yes")).commands
@@ -249,9 +249,7 @@ def test_what_to_do_next_is_the_pile_and_an_hour_at_most() -> None:
     large = described_fit(DawidSkene().fit(crowd), rare="yes")
     assert large.piles.n_look > lines.MAX_LOOKS
     said = lines.next_action(large, Basis())
-    assert said.sentence.startswith(
-        f"Look at the 360 items most worth it, of {large.piles.n_look} worth a look (60 min"
-    )
+    assert said.sentence.startswith(f"Look at these 360 items first, of {large.piles.n_look} worth a look (60 min")
     small = described_fit(CCRasch().fit(random_crowd(1, n_tasks=20)[0]), rare="yes")
     assert lines.next_action(small, Basis()).sentence.startswith("Look at all 20 items (3 minutes")
     assert "look.answers.csv as gold" in said.sentence

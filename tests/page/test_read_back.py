@@ -275,7 +275,7 @@ def third_line(case: Case) -> list[str]:
         n = doubted
         start = f"Look at {'all' if n == case.n else 'the'} {n} items"
     else:
-        start = f"Look at the {min(n, 360)} items most worth it" + (f", of {count(n)} worth a look" if n > 360 else "")
+        start = f"Look at these {min(n, 360)} items first" + (f", of {count(n)} worth a look" if n > 360 else "")
         n = min(n, 360)
     time = "under a minute" if 10 * n < 45 else f"{round(n / 6)} minute{'' if round(n / 6) == 1 else 's'}"
     given += " --truth truth.csv" if case.truth else ""

@@ -143,10 +143,10 @@ def test_the_page_shows_the_decision(labels: Path, tmp_path: Path) -> None:
 def test_a_recall_that_cannot_be_promised_is_a_caution(labels: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     done = rarevote("report", labels, "-o", out, "--min-recall", "yes=0.9")
-    assert "warning: no promise on the recall of yes" in done.stderr
+    assert "warning: the recall of yes is not promised" in done.stderr
     text = out.read_text(encoding="utf-8")
     assert "<dd>recall of yes at least 0.9</dd>" in text
-    assert "No promise on the recall of yes" in text[: text.index("What a majority vote")]
+    assert "The recall of yes is not promised" in text[: text.index("What a majority vote")]
 
 
 def test_items_without_an_answer(labels: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ class Described:
     @property
     def words(self) -> str:
         """Deprecated: the ``description``."""
-        message = f"{type(self).__name__}.words is deprecated and goes with version 0.4: use description"
+        message = f"{type(self).__name__}.words is deprecated and will be removed in version 0.4: use description"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return str(self.description)  # type: ignore[attr-defined]
 

@@ -139,7 +139,7 @@ def one_target(wanted: Any, classes: NDArray[Any], grades: Grades | None = None)
     if isinstance(wanted, str):
         asked, recall = split_question(wanted, classes, grades)
         if recall is None:
-            raise ParameterError(f"min_recall: {wanted!r} says no recall: give one, such as '{wanted}=0.9'")
+            raise ParameterError(f"min_recall: {wanted!r} has no recall: give one, such as '{wanted}=0.9'")
         wanted = {asked: number_of(recall)}
     if not isinstance(wanted, Mapping):
         example = {classes.tolist()[0] if len(classes) else "defect": 0.9}
@@ -278,7 +278,7 @@ def target_reached(
         both["shared"] = flags.shared + n_known
         both[errors] = n_flagged  # as many as are labelled: of equal probabilities all or none
         words = (
-            f"no promise on the recall of {name}: expected is {expected.recall.description}. "
+            f"the recall of {name} is not promised: expected is {expected.recall.description}. "
             f"{_flags_wanted(both, errors, why_not)}. Without a target {n_flagged_without:,} are flagged; expected "
             f"recall: {recall_without.description}. "
             f"{_what_would_promise(name, target, confidence, n_gold, max(share, 1.0 / max(n_items, 1)))}"

@@ -63,7 +63,7 @@ class Piles:
 
     @property
     def by_worth(self) -> IntArray:
-        """Numbers of the items, those most worth a look first; equals in their order."""
+        """Numbers of the items, those most worth a look first; ties in their order."""
         return np.argsort(-self.worth, kind="stable")
 
 

@@ -239,7 +239,7 @@ class EMModel(Passes[Shared, Local, Stats]):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldShared(EMModel[Shared, Local, Stats]):
-    """A model with everything shared held fast: only the local state moves.
+    """A model with everything shared held fixed: only the local state moves.
 
     Mixed into the model of a method, for tasks that its fit has not seen.
     """

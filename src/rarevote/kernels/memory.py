@@ -1,4 +1,4 @@
-"""What memory this process may still take, so that work which cannot end is refused before it begins."""
+"""What memory this process may still take, so that work which cannot finish is refused before it begins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def address_space_left() -> int | None:
 
 
 def require_address_space(needed: int, what: str) -> None:
-    """Refuse what would end the process from within a library, without a word of ours.
+    """Refuse what would end the process from within a library, without an error message.
 
     Raises:
         NotEnoughMemoryError: ``ulimit -v`` leaves less.

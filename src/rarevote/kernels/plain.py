@@ -32,7 +32,7 @@ _AT_ONCE = 1 << 17  # rows or cells that stay in the cache while they are counte
 
 
 def is_small(n_votes: int, n_classes: int) -> bool:
-    """Whether so many votes are better not given to compiled code; where they are, there must be room for it."""
+    """Whether so many votes are computed in NumPy; where they are not, there must be room for compiled code."""
     if n_votes * max(n_classes, 1) <= MAX_PLAIN_CELLS:
         return True
     _require_room()

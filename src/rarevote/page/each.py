@@ -146,7 +146,7 @@ def lines_of_each(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n
 
 
 def _look_at_each(parts: Mapping[str, PageParts], noun: str) -> Action:
-    """Look at the items most worth it of every result; an item that is on two lists is looked at for both."""
+    """Look at the items most worth a look of every result; an item that is on two lists is looked at for both."""
     basis = next(iter(parts.values())).basis
     looks = {name: one.found.piles.n_look for name, one in parts.items()}
     each = min(max(looks.values()), max(MAX_LOOKS // len(parts), 1))
@@ -155,7 +155,7 @@ def _look_at_each(parts: Mapping[str, PageParts], noun: str) -> Action:
         return Action(f"Use the labels: no item is worth a look for any {noun}.", (out,))
     # A review lists so many items of every result, fewer only where a look is worth nothing at all.
     n = sum(min(each, int((one.found.piles.worth > 0).sum())) for one in parts.values())
-    start = f"Look at the {counted(each, 'item')} most worth it for each {noun}, {counted(n, 'look')} in all"
+    start = f"Look at {counted(each, 'item')} first for each {noun}, {counted(n, 'look')} in all"
     return look_action(basis, each, start, n_looks=n, result="results")
 
 

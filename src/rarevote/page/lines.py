@@ -137,7 +137,8 @@ def next_action(found: Diagnosis, basis: Basis) -> Action:
     if piles.n_look and not (is_unknown and piles.n_look > MAX_LOOKS):
         n = min(piles.n_look, MAX_LOOKS)
         rest = f", of {count(piles.n_look)} worth a look" if n < piles.n_look else ""
-        return look_action(basis, n, f"Look at the {counted(n, 'item')} most worth it{rest}")
+        first = "this item" if n == 1 else f"these {counted(n, 'item')}"
+        return look_action(basis, n, f"Look at {first} first{rest}")
     if head.leading is not None and found.truth is None:
         return _audit(found, basis)
     out = how('result.write("result.csv")', f"rarevote aggregate {basis.aggregate} --out result.csv")

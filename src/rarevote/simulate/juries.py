@@ -1,4 +1,4 @@
-"""Juries with groups that err alike: judges of one make who share mistakes, or copy from each other.
+"""Juries with groups that make the same mistakes: judges of one make who share mistakes, or copy from each other.
 
 Every judge answers every task. Judge r of a group draws, task by task and with probability ``together``, on the luck of
 the whole group instead of on their own:
@@ -58,7 +58,7 @@ def simulate_jury(
     imbalance: float = 1.0,
     random_state: int | None = None,
 ) -> SimulatedJury:
-    """Draw a jury in which groups of judges err alike.
+    """Draw a jury in which groups of judges make the same mistakes.
 
     Args:
         n_tasks: number of tasks.
