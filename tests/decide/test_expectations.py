@@ -254,7 +254,8 @@ def test_given_shares_and_votes_that_are_elsewhere_leave_shared_errors_alone() -
     assert binary(probabilities(20)).independent.why_not == "the votes are not in memory"
 
 
-def test_counts_of_a_decision_against_a_loop_over_items() -> None:
+def test_counts_of_a_decision_against_a_loop_over_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rarevote.crowd.numerics._CELLS", 50)  # so that 120 items are three parts
     rng = np.random.default_rng(7)
     n, K = 120, 3
     p = rng.dirichlet(np.ones(K), n)

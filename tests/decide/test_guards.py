@@ -80,6 +80,25 @@ def survey_of(crowd: Annotations, own: Any = None, gold: Any = None, rare: int =
     )
 
 
+def test_a_survey_in_parts_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    task = np.sort(rng.integers(0, 100, 300))
+    crowd = Annotations.from_arrays(task, rng.integers(0, 9, 300), rng.integers(0, 3, 300))
+    own, gold = rng.integers(-1, 3, crowd.n_tasks), rng.choice([-1, -1, 2], crowd.n_tasks)
+    votes, final = crowd.votes(), np.where(gold >= 0, gold, own)
+    rare, n_votes = votes[:, 1], votes.sum(axis=1)
+    ends = [(crowd.task_ptr[i], crowd.task_ptr[i + 1]) for i in range(crowd.n_tasks)]
+    monkeypatch.setattr("rarevote.crowd.numerics._CELLS", 7)
+    found = survey_of(crowd, own, gold, rare=1)
+    assert found.n_voted == crowd.n_tasks
+    assert found.n_several == sum(len(set(crowd.worker[begin:end].tolist())) > 1 for begin, end in ends)
+    assert found.n_single == sum(end - begin == 1 for begin, end in ends)
+    assert found.own_labels.tolist() == [int((final == k).sum()) for k in range(3)]
+    unvoted = [i for i in range(crowd.n_tasks) if gold[i] < 0 and votes[i, own[i]] == 0]
+    assert found.n_own_unvoted == len(unvoted)
+    assert found.pairs.tolist() == [(rare * (rare - 1)).sum(), (rare * (n_votes - 1)).sum(), rare.sum()]
+
+
 def why(crowd: Annotations) -> str | None:
     survey = survey_of(crowd)
     return why_no_answer(crowd.workers, survey.n_several, survey.n_voted)

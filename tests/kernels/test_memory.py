@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rarevote.errors import NotEnoughMemoryError
@@ -71,3 +73,19 @@ def test_without_a_limit_nothing_is_refused() -> None:
             NotEnoughMemoryError, match=r"it needs 2\.00 GB of address space, and ulimit -v leaves 0\.0"
         ):
             memory.require_address_space(2 * 10**9, "it")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_mapped_arrays_are_given_back() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    before = resident()
+    made = [memory.empty_mapped(1 << 20, np.uint32) for _ in range(32)]
+    for number, array in enumerate(made):
+        array[:] = number
+    assert [int(array.sum()) >> 20 for array in made] == list(range(32))
+    assert resident() - before > 100 << 20
+    del made, array
+    assert resident() - before < 32 << 20
+    assert memory.empty_mapped(0, np.uint8).shape == (0,)

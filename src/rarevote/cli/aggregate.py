@@ -175,8 +175,9 @@ def aggregate(
     result = fitted.decide(**deciding)
     plan = decisions.review(result)
     clock.lap("decide")
-    rows = result.columns(with_posterior=with_posterior, with_prior=with_prior)
-    write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
+    write_result(
+        result.columns(with_posterior=with_posterior, with_prior=with_prior), out, spreadsheet_safe=spreadsheet_safe
+    )
     soft = result.soft_labels()
     for path, write in ((model_out, fitted.save), (back_out, result.write_back), (soft_out, soft.write)):
         if path is not None:

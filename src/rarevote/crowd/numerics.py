@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol, TypeVar
@@ -77,6 +77,16 @@ def first_of_best(scores: NDArray[Any]) -> NDArray[np.int64]:
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of tasks.
 _CELLS = 1 << 16
+
+
+def row_parts(n: int) -> Iterator[slice]:
+    """All of ``n`` rows a part at a time, so that work arrays stay small; one part where there is none.
+
+    >>> list(row_parts(0)), len(list(row_parts(100_000)))
+    ([slice(0, 65536, None)], 2)
+    """
+    for begin in range(0, max(n, 1), _CELLS):
+        yield slice(begin, begin + _CELLS)
 
 
 def picked(table: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:

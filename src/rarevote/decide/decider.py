@@ -439,8 +439,9 @@ def decide_crowd(
     votes = crowd.votes()
     if n > n_tasks:
         votes = np.concatenate([votes, np.zeros((n - n_tasks, crowd.n_classes))])
-    own_labels = np.full(n, ABSTAINED)
+    own_labels: IntArray = np.broadcast_to(np.int64(ABSTAINED), n)
     if own_codes is not None:
+        own_labels = own_labels.copy()
         own_labels[:n_tasks] = own_codes
     deciding = Deciding(
         rule,

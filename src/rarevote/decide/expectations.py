@@ -33,12 +33,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none, first_of_best, sigmoid
+from rarevote.crowd.numerics import FloatArray, IntArray, added, finite_or_none, first_of_best, row_parts, sigmoid
 from rarevote.crowd.words import Described, percent
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.sampled import N_DRAWS
@@ -277,8 +278,13 @@ def count_drawn(drawn: BoolArray, kind: IntArray, n_kinds: int) -> IntArray:
 
 def count_class(probabilities: Probabilities, number: int, flagged: BoolArray) -> ClassCounts:
     """Count the items by how probable a class is and by whether they are flagged."""
-    gold, drawn = probabilities.gold, probabilities.independent.of_class(number)
-    return count_items(probabilities.p[:, number], gold == number, gold >= 0, flagged.astype(np.int64), 2, drawn)
+    draws = probabilities.independent.classes
+
+    def some(part: slice) -> ClassCounts:
+        p, gold, kind = probabilities.p[part, number], probabilities.gold[part], flagged[part].astype(np.int64)
+        return count_items(p, gold == number, gold >= 0, kind, 2, np.asarray(draws[:, part] == number))
+
+    return reduce(added, map(some, row_parts(len(flagged))))
 
 
 def mass_by_bin(
@@ -312,11 +318,16 @@ def mass_by_bin(
 
 def count_labels(probabilities: Probabilities, codes: IntArray) -> tuple[ClassCounts, int]:
     """Count the items with a label by how probable it is; and how many those are."""
-    rows = np.flatnonzero(codes >= 0)
-    gold, own = probabilities.gold[rows], codes[rows]
-    one_kind = np.zeros(rows.size, dtype=np.int64)
-    drawn = np.asarray(probabilities.independent.classes[:, rows] == own)
-    return count_items(probabilities.p[rows, own], gold == own, gold >= 0, one_kind, 1, drawn), rows.size
+    draws = probabilities.independent.classes
+
+    def some(part: slice) -> ClassCounts:
+        rows = part.start + np.flatnonzero(codes[part] >= 0)
+        gold, own = probabilities.gold[rows], codes[rows]
+        one_kind = np.zeros(rows.size, dtype=np.int64)
+        drawn = np.asarray(draws[:, rows] == own)
+        return count_items(probabilities.p[rows, own], gold == own, gold >= 0, one_kind, 1, drawn)
+
+    return reduce(added, map(some, row_parts(len(codes)))), int((codes >= 0).sum())
 
 
 def expectations_from(

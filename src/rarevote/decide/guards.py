@@ -5,13 +5,14 @@ What they need of the votes are sums (:class:`VoteSurvey`), so that they are the
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import some_names
-from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
+from rarevote.crowd.numerics import FloatArray, IntArray, added, picked, row_parts
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted, part_of, percent
 from rarevote.decide.rules import ItemBatch
@@ -79,17 +80,23 @@ class VoteSurvey(NamedTuple):
         """
         n = len(task_ptr) - 1
         voted = part.votes > 0 if permitted is None else permitted
-        votes, own, known = part.votes[:n], part.own[:n], part.gold[:n] >= 0
-        own = np.where(known, part.gold[:n], own)
-        mine, all_votes = rare.mass(votes), np.diff(task_ptr).astype(np.float64)
-        return cls(
-            n,
-            n_tasks_of_several(task_ptr, worker),
-            int((all_votes == 1).sum()),
-            np.bincount(own[own >= 0], minlength=votes.shape[1]),
-            int((~picked(voted[:n], own) & ~known & part.bound[:n]).sum()),
-            np.array([(mine * (mine - 1.0)).sum(), (mine * (all_votes - 1.0)).sum(), mine.sum()]),
-        )
+        several = n_tasks_of_several(task_ptr, worker)
+
+        def some(rows: slice) -> VoteSurvey:
+            items = part.rows(slice(rows.start, min(rows.stop, n)))
+            known = items.gold >= 0
+            own = np.where(known, items.gold, items.own)
+            mine, all_votes = rare.mass(items.votes), np.diff(task_ptr[rows.start : rows.stop + 1]).astype(np.float64)
+            return cls(
+                len(own),
+                several if rows.start == 0 else 0,
+                int((all_votes == 1).sum()),
+                np.bincount(own[own >= 0], minlength=items.votes.shape[1]),
+                int((~picked(voted[rows][: len(own)], own) & ~known & items.bound).sum()),
+                np.array([(mine * (mine - 1.0)).sum(), (mine * (all_votes - 1.0)).sum(), mine.sum()]),
+            )
+
+        return reduce(added, map(some, row_parts(n)))
 
     def plus(self, other: VoteSurvey) -> VoteSurvey:
         """The sums over the items of both."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import numbered
-from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none
+from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none, row_parts
 from rarevote.crowd.steps import steps
 from rarevote.crowd.words import count, counted, listed, percent
 from rarevote.diagnose.pairs import last_votes, pairs_with_later, pointer_to
@@ -283,11 +283,13 @@ class _Compared:
     def of(cls, crowd: Annotations, wanted: NDArray[np.bool_]) -> _Compared:
         """Only these tasks, fewer of them if they are very many, and the busiest workers on them."""
         sizes = np.diff(crowd.task_ptr)
+        n_pairs = sum(_n_pairs(sizes[part][wanted[part]]) for part in row_parts(len(sizes)))
         chosen = np.flatnonzero(wanted & (sizes > 1))
-        share = _MAX_PAIRS / max(float((sizes[chosen] * (sizes[chosen] - 1) // 2).sum()), 1.0)
+        share = _MAX_PAIRS / max(n_pairs, 1)
         if share < 1:
             chosen = np.sort(np.random.default_rng(0).permutation(chosen)[: max(int(share * len(chosen)), 1)])
         size = sizes[chosen]
+        del sizes
         task_ptr = pointer_to(size)
         place = np.repeat(crowd.task_ptr[chosen] - task_ptr[:-1], size) + np.arange(task_ptr[-1])
         task_ptr, worker, label = last_votes(
@@ -463,6 +465,11 @@ def _linked(excess: FloatArray, common: IntArray, highest: float) -> list[IntArr
         sums, pairs, error = (np.delete(np.delete(table, b, 0), b, 1) for table in (sums, pairs, error))
         groups[a] += groups.pop(b)
     return [np.array(sorted(group)) for group in groups if len(group) > 1]
+
+
+def _n_pairs(sizes: IntArray) -> int:
+    """Pairs of votes on tasks of so many votes."""
+    return int((sizes * (sizes - 1) // 2).sum())
 
 
 def _outvoted(crowd: Annotations, members: IntArray, n_effective: float) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.kernels.compile import kernel, piece
+from rarevote.kernels.memory import empty_mapped
 
 LANES = 64
 # One width for all crowds: compiled passes are not compiled again for each.
@@ -51,7 +52,8 @@ def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[
     block_ptr = np.zeros(-(-n_tasks // LANES) + 1, dtype=np.int64)
     _order_tasks(task_ptr, order, block_ptr)
     level_ptr = np.zeros(int(block_ptr[-1]) + 1, dtype=np.int64)
-    placed = Blocks(order, block_ptr, level_ptr, np.empty_like(own_worker), np.empty_like(own_label))
+    places = (empty_mapped(last - first, votes.dtype) for votes in (own_worker, own_label))
+    placed = Blocks(order, block_ptr, level_ptr, *places)
     _place_votes(task_ptr, own_worker, own_label, *placed)
     return placed
 
