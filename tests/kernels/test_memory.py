@@ -12,6 +12,7 @@ import pytest
 
 from rarevote.errors import NotEnoughMemoryError
 from rarevote.kernels import memory
+from rarevote.kernels.blocks import empty_mapped
 from rarevote.simulate.files import example_files
 
 
@@ -81,11 +82,11 @@ def test_mapped_arrays_are_given_back() -> None:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
     before = resident()
-    made = [memory.empty_mapped(1 << 20, np.uint32) for _ in range(32)]
+    made = [empty_mapped(1 << 20, np.uint32) for _ in range(32)]
     for number, array in enumerate(made):
         array[:] = number
     assert [int(array.sum()) >> 20 for array in made] == list(range(32))
     assert resident() - before > 100 << 20
     del made, array
     assert resident() - before < 32 << 20
-    assert memory.empty_mapped(0, np.uint8).shape == (0,)
+    assert empty_mapped(0, np.uint8).shape == (0,)

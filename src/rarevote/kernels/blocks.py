@@ -12,13 +12,13 @@ The layout depends on the votes alone, so that results do not depend on threads.
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from rarevote.kernels.compile import kernel, piece
-from rarevote.kernels.memory import empty_mapped
 
 LANES = 64
 # One width for all crowds: compiled passes are not compiled again for each.
@@ -26,6 +26,8 @@ WORKER = np.uint32
 # Up to this many classes the number is compiled into a pass, which unrolls the loops over classes.
 MAX_UNROLLED = 5
 _WINDOW = 4096
+# Less than this is not worth pages of its own.
+_MAPPED = 1 << 18
 
 
 class Blocks(NamedTuple):
@@ -56,6 +58,19 @@ def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[
     placed = Blocks(order, block_ptr, level_ptr, *places)
     _place_votes(task_ptr, own_worker, own_label, *placed)
     return placed
+
+
+def empty_mapped(size: int, dtype: DTypeLike) -> NDArray[Any]:
+    """An array to be written, whose memory the system gets back as soon as the array is gone.
+
+    An allocator gives back large arrays only; arrays of a few megabytes stay with the process after use, and there may
+    be many of them.
+    """
+    dtype = np.dtype(dtype)
+    if size * dtype.itemsize < _MAPPED or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.empty(size, dtype=dtype)
+    pages = mmap.mmap(-1, size * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, dtype=dtype)
 
 
 @kernel

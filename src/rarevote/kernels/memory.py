@@ -1,34 +1,14 @@
-"""What memory this process may still take, so that work which cannot finish is refused; and memory to give back."""
+"""What memory this process may still take, so that work which cannot finish is refused before it begins."""
 
 from __future__ import annotations
 
-import mmap
 import os
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
 from rarevote.errors import NotEnoughMemoryError
 
 _PROC = Path("/proc")
 _CGROUP = Path("/sys/fs/cgroup")
-# Less than this is not worth pages of its own.
-_MAPPED = 1 << 18
-
-
-def empty_mapped(size: int, dtype: DTypeLike) -> NDArray[Any]:
-    """An array to be written, whose memory the system gets back as soon as the array is gone.
-
-    An allocator gives back large arrays only; arrays of a few megabytes stay with the process after use, and there may
-    be many of them.
-    """
-    dtype = np.dtype(dtype)
-    if size * dtype.itemsize < _MAPPED or not hasattr(mmap, "MAP_PRIVATE"):
-        return np.empty(size, dtype=dtype)
-    pages = mmap.mmap(-1, size * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(pages, dtype=dtype)
 
 
 def gigabytes(n_bytes: float) -> str:
