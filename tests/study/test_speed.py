@@ -113,7 +113,7 @@ def test_axes_end_at_powers_of_ten() -> None:
 
 
 def test_a_python_that_is_none_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a Python"):
+    with pytest.raises(InputError, match="is not a working Python"):
         speed.find_installation(PEER, str(tmp_path / "python"))
 
 
