@@ -79,7 +79,8 @@ class ReviewPlan:
 
     Attributes:
         items: the tasks.
-        expected_cost: expected cost of all decisions as they stand.
+        expected_cost: expected cost of all decisions as they stand; in a plan of votes, of items without votes as if
+            they were of the most frequent class, so that it can be above the cost of the decision.
         saved: by how much the review is expected to lower it.
         votes_per_item: of a plan of further votes, how many each task gets; 0 for a review by an expert.
     """
