@@ -7,22 +7,36 @@ from benchmarks.pages import table
 
 
 def rivals_table() -> str:
-    """Seconds of ours and of another library for the same fit on the same votes, in one run."""
-    return table(
-        ["fit", "votes", "against", "theirs, s", "ours, s", "times faster", "an iteration"],
-        [
+    """Seconds of ours and of another library for the same fit on the same votes, on the clock and of the CPU."""
+    found = {(row["measure"], row["rival"], row["unit"]): row for row in read("rivals")}
+    lines = []
+    for measure, rival in dict.fromkeys((measure, rival) for measure, rival, _ in found):
+        clock, cpu = (found.get((measure, rival, unit), {}) for unit in ("clock", "CPU"))
+        cells = [one.get(name, "") for one in (clock, cpu) for name in ("seconds_rival", "seconds", "ratio")]
+        cells += [cpu.get(name, "") for name in ("iterations_rival", "iterations", "iteration_ratio")]
+        lines.append([measure, f"{int((clock or cpu)['annotations']):,}", rival, *cells])
+    pair = ["theirs", "ours", "ratio"]
+    head = [f"{unit}: {one}" for unit in ("clock, s", "CPU, s") for one in pair]
+    head += ["iterations: theirs", "iterations: ours", "CPU per iteration: ratio"]
+    return table(["fit", "votes", "against", *head], lines)
+
+
+def float32_table() -> str:
+    """Single beside double precision on the real datasets, by method."""
+    rows = [row for row in read("float32") if row["p_difference"]]
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        lines.append(
             [
-                row["measure"],
-                f"{int(row['annotations']):,}",
-                row["rival"],
-                row["seconds_rival"],
-                row["seconds"],
-                row["ratio"],
-                row.get("iteration_ratio", ""),
+                f"`{method}`",
+                str(len(own)),
+                str(sum(int(row["labels_changed"]) for row in own)),
+                *(f"{max(float(row[name]) for row in own):.1e}" for name in ("p_difference", "posterior_difference")),
             ]
-            for row in read("rivals")
-        ],
-    )
+        )
+    head = ["", "datasets", "labels that differ", "largest difference of `p`", "of the posterior"]
+    return table(head, lines)
 
 
 def large_table() -> str:
