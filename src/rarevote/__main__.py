@@ -19,7 +19,7 @@ def _nothing(mode: Literal["r", "w"]) -> TextIO:
 
 
 class _Talk:
-    """Standard error that may be closed or full: what cannot be said must not stop the work."""
+    """Standard error that may be closed or full: a message that cannot be written must not stop the work."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream if stream is not None else _nothing("w")
@@ -51,14 +51,14 @@ class _Closed:
         raise OSError(0, "it is closed; name a file with --out")
 
     def flush(self) -> None:
-        """Nothing is waiting."""
+        """Do nothing: there is no buffer."""
 
     def isatty(self) -> bool:
         return False
 
 
 def _mend_streams() -> None:
-    """A scheduler may start us with any of the three standard streams closed."""
+    """Replace closed standard streams: a scheduler may start the command with any of the three closed."""
     if sys.stdin is None:
         sys.stdin = _nothing("r")
     if sys.stdout is None:
@@ -87,10 +87,10 @@ def main() -> None:
     """Run the command line."""
     _mend_streams()
     if not os.environ.get("RAREVOTE_DEBUG"):
-        # A failure while a library cleans up after an error that was already reported is not worth showing.
+        # Do not show a failure of a library that cleans up after an error that was already reported.
         sys.unraisablehook = lambda _: None
     if sys.argv[1:] in (["--version"], ["-V"]):
-        # Not worth loading the whole command line for.
+        # This does not need the whole command line.
         from rarevote import __version__
 
         try:
@@ -101,7 +101,7 @@ def main() -> None:
     ended: list[int] = []
 
     def leave(number: int, _: object) -> None:
-        """A scheduler that ends us must not leave temporary files behind: leave as an exception would."""
+        """Exit by an exception, so that temporary files are removed when a scheduler ends the process."""
         ended.append(128 + number)
         sys.exit(128 + number)
 
@@ -110,11 +110,11 @@ def main() -> None:
         from rarevote.cli import run
 
         code = run()
-    except KeyboardInterrupt:  # while modules are being loaded; later it is an exit code of the command line's
+    except KeyboardInterrupt:  # while modules are loaded; later the command line sets the exit code
         code = 128 + signal.SIGINT
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    # DuckDB takes any exception while it is at work for Ctrl-C.
+    # DuckDB treats any exception during its work as Ctrl-C.
     sys.exit(_flushed(ended[0] if ended and code else code))
 
 

@@ -72,7 +72,7 @@ __all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_m
 
 
 def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> Estimator:
-    """A method by name, with parameters; an estimator is returned as it is."""
+    """The estimator of a name, with these parameters; an estimator is returned unchanged."""
     made = method if isinstance(method, Estimator) else find_method(method).load()()
     return made.set_params(**parameters) if parameters else made
 
@@ -107,8 +107,8 @@ def fit(
         data: anything that :func:`read` takes.
         method: the name of a method, or an estimator; by default "anchored-rasch", with ``ordered``
             "anchored-ordered".
-        ordered: the grades, the lowest first, such as ``["low", "medium", "high"]`` or ``"1..5"``, where classes are
-            grades. Other classes are outside the scale.
+        ordered: if the classes are grades, the grades from lowest to highest, such as ``["low", "medium", "high"]`` or
+            ``"1..5"``. All other classes are outside the scale.
         gold: labels that the method learns from: a file, a mapping, a Series, a frame.
         use_gold: whether to learn from gold in an export.
         rare: the class that matters, or a tail of grades such as ``">=4"``. Default: the class with the fewest votes;
@@ -161,7 +161,7 @@ def fit(
             given = replace(given, pred_probs=pred_probs)
         voted, joined = given.join(crowd.annotations, (reading.get("columns") or {}).get("task"))
         crowd = crowd.with_population(voted).with_files(given.files)
-    # Before the fit, which takes time: a name that is not a class is refused. Gold may renumber the classes later.
+    # Before the fit, which takes time: refuse a name that is not a class. Gold can renumber the classes later.
     votes = crowd.annotations
     chosen = RareClass.of(votes.classes, votes.class_votes, rare, grades) if votes.n_classes else RareClass((), None)
     known = None
@@ -206,7 +206,7 @@ def compare(
         data: anything that :func:`read` takes.
         methods: names of the methods.
         gold: labels that methods learn from. Default: those in an export.
-        ordered: the grades, the lowest first, where classes are grades; as for :func:`fit`.
+        ordered: the grades from lowest to highest, if the classes are grades; as for :func:`fit`.
         progress: as for :func:`fit`.
         **reading: how to read the data.
     """
@@ -214,7 +214,7 @@ def compare(
 
     crowd = one_problem(read(data, **reading))
     known = crowd.known(crowd.gold if gold is None else gold)
-    # All methods must number the classes alike, those that only the gold names included.
+    # All methods must number the classes in the same way, including classes that only the gold names.
     own = set(crowd.annotations.classes.tolist())
     extra = [name for name in dict.fromkeys(known.values()) if name not in own]
     if extra:
@@ -245,11 +245,11 @@ class Fitted:
 
     Attributes:
         method: the fitted estimator.
-        crowd: the votes, with the classes that gold may have added.
+        crowd: the votes, including any classes that only the gold names.
         rare: the class that matters, and whether the user named it.
         gold: labels that the fit used, by task.
         seconds: how long the fit took.
-        grades: the order of the classes, where they are grades.
+        grades: the order of the classes, if they are grades.
         features: the features of the items, as given to the fit.
     """
 
@@ -263,10 +263,10 @@ class Fitted:
 
     @classmethod
     def of(cls, estimator: Estimator, rare: Any = None) -> Fitted:
-        """An estimator that was fitted on its own.
+        """The record of an estimator that was fitted with its own ``fit``.
 
         Raises:
-            InputError: it was fitted to no votes, or loaded from a file.
+            InputError: it was fitted without votes, or loaded from a file.
         """
         if not estimator.annotations_.n_annotations:
             raise InputError("no annotations: there is nothing to decide")
@@ -282,10 +282,10 @@ class Fitted:
         return self.crowd.annotations
 
     def rare_class(self, name: Any, *, what: str = "rare") -> RareClass:
-        """A class, or a tail of grades such as ``">=4"``, by its name; ``what`` asks for it, in an error.
+        """The class, or tail of grades such as ``">=4"``, of this name; ``what`` names the argument in an error.
 
         Raises:
-            ParameterError: there is none.
+            ParameterError: no class has this name.
         """
         votes = self.annotations
         return RareClass.of(votes.classes, votes.class_votes, name, self.grades, what=what)
@@ -294,21 +294,22 @@ class Fitted:
     def probabilities(self) -> NDArray[Any]:
         """The probability of every class, (n_items, n_classes): all outputs and decisions use it.
 
-        Items with votes come first, in the order of ``annotations``, then those without (``annotations.unanswered``),
-        which have the mean. How they are computed: :mod:`rarevote.decide.probabilities`.
+        Items with votes come first, in the order of ``annotations``, then items without votes
+        (``annotations.unanswered``), which have the mean probabilities. :mod:`rarevote.decide.probabilities` says how
+        they are computed.
         """
         return self.reported.p
 
     @cached_property
     def reported(self) -> Probabilities:
-        """The probabilities, with their mean and what is known."""
+        """The probabilities, with their mean and the known classes."""
         return reported_probabilities(self.method, self.annotations, self.crowd.is_jury, lambda: self.independent)
 
     @cached_property
     def independent(self) -> IndependentDraws:
-        """Draws of the true class of every item if annotators make errors independently; takes seconds, once."""
+        """Draws of the true class of every item if annotators make errors independently; takes seconds on first use."""
         found = self.reported
-        # The sampler knows nothing of features.
+        # The sampler does not use features.
         return independent_draws(self.annotations, found.gold, "features count" if found.has_features else "")
 
     @property
@@ -324,15 +325,15 @@ class Fitted:
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
-        # By name: what is deprecated stands above this module, and leaves with version 0.4.
+        # Imported by name: deprecated code is in a layer above this one, and will be removed in version 0.4.
         deprecated = import_module("rarevote.compat.version_0_2")
         return deprecated.calibrate(self, prevalence, sampled=sampled)  # type: ignore[no-any-return]
 
     def _blind(self) -> NDArray[np.float64]:
-        """Probabilities of a fit that was given no gold.
+        """Probabilities of a fit without gold.
 
-        Workers who were right on gold tasks gain weight by them, so that a fit ranks its own gold above other tasks of
-        the class: a threshold read off such ranks promises too much.
+        A worker who was right on gold tasks gains weight from them, so a fit ranks its own gold tasks above other tasks
+        of the class: a threshold taken from these ranks would promise too much.
         """
         method = type(self.method)().set_params(**self.method.get_params())
         with warnings.catch_warnings():
@@ -421,7 +422,7 @@ class Fitted:
         return source.deliver(Table(names, labels, series=True, dtypes=source.dtypes))
 
     def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
-        """What the fit says about annotators, items and classes."""
+        """Report on annotators, items and classes."""
         from rarevote.diagnose.diagnosis import diagnose
 
         decided = self._quietly_decided() if result is None else result
@@ -450,7 +451,7 @@ class Fitted:
         """
         from rarevote.diagnose.check import check_fit
 
-        decided = self._quietly_decided() if result is None else result  # its warnings are among the findings
+        decided = self._quietly_decided() if result is None else result  # its warnings are part of the findings
         return check_fit(
             self.method,
             decided.probabilities,
@@ -474,8 +475,8 @@ class Fitted:
         """Explain the label of a task, vote by vote.
 
         Args:
-            task: its id, as in the data or as text.
-            label: number of its class. Default: the decision of :meth:`decide`.
+            task: the id of the task, as in the data or as text.
+            label: the class number to explain. Default: the decision of :meth:`decide`.
         """
         if label is None:
             return self._quietly_decided().explain(task)
@@ -491,7 +492,7 @@ class Fitted:
         aim: Aim = "certificate", budget: int | None = None, seed: int | None = None, only_voted_items: bool = False,
         progress: Watch = False,
     ) -> Audit:  # fmt: skip
-        """Prove a recall of a class with few expert reviews; see :meth:`rarevote.audit.Audit.start`."""
+        """Start an audit to prove a recall of a class with few reviews; see :meth:`rarevote.audit.Audit.start`."""
         from rarevote.audit.of_fit import audit_of_fit as start
 
         return start(
@@ -521,7 +522,7 @@ class Fitted:
     ) -> Table:
         """Label new items by their features alone: one row each with task, label, confidence, p:<class>.
 
-        Arguments are as for :func:`fit`. An item of the fit is treated as any item with its features.
+        Arguments are as for :func:`fit`. The votes on an item that was part of the fit are not used.
 
         Raises:
             ParameterError: the fit had no features, or different ones.

@@ -1,4 +1,4 @@
-"""The problems of one crowd, each with a fit and a decision of its own: the labels of check boxes, or the questions.
+"""One fit and one decision for each problem of a crowd: for each label of check boxes, or for each question.
 
 >>> import rarevote
 >>> each = rarevote.fit_each("export.json", multilabel=True)                     # doctest: +SKIP
@@ -6,10 +6,10 @@
 >>> result["health"].expect().prevalence                                         # doctest: +SKIP
 >>> result.write("long.csv"), result.write_sheet("sheet.csv")                    # doctest: +SKIP
 
-A rare label and a frequent one are two problems: different shares, different annotators who are good at it, different
-costs of a miss. One fit of all pairs of item and label would give the rarest label the operating point of the others.
-So each label is fitted, decided, reviewed and audited separately, as :func:`rarevote.fit` does; they share the reading,
-the names of the tasks in long tables (``<item>:<label>``), and the page.
+A rare label and a frequent one are different problems: they have different shares, different good annotators and
+different costs of a miss. One fit of all pairs of item and label would use the same threshold for the rarest label as
+for the others. So each label is fitted, decided, reviewed and audited separately, as :func:`rarevote.fit` does. All
+labels share the reading, the names of the tasks in long tables (``<item>:<label>``), and the page.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ def fit_each(
     gold: Any = None,
     **options: Any,
 ) -> FittedEach:
-    """Fit a method to each label of a crowd that was asked for several, or to each question of an export.
+    """Fit a method to each label of a multi-label crowd, or to each question of an export.
 
     Args:
-        data: anything that :func:`rarevote.read` takes, with ``multilabel=True`` (or ``question="all"``); a crowd of
+        data: anything that :func:`rarevote.read` takes, with ``multilabel=True`` (or ``question="all"``); a crowd with
             several labels; or crowds by name, as :func:`rarevote.read_each` returns them.
         method: as for :func:`rarevote.fit`; an estimator is copied for each problem.
         gold: labels that the method learns from, by task ``<item>:<label>`` (yes or no): a file, a mapping, a
-            Series, a frame; a file with a row for each item and a column for each label; or such labels by item for
+            Series, a frame; a file with a row for each item and a column for each label; or labels by item for
             each label, ``{"health": {"17": "yes"}}``.
         **options: anything else that :func:`rarevote.fit` takes. Features are those of the items.
 
     Raises:
         InputError: the data cannot be used.
-        ParameterError: there is only one problem, or an option is for one problem.
+        ParameterError: there is only one problem, or an option applies to a single problem only.
     """
     for name in ("checkpoint", "pred_probs"):
         if options.get(name) is not None:
@@ -108,7 +108,7 @@ def fit_each(
 
 
 def _crowds(data: Any, reading: dict[str, Any]) -> tuple[str, Crowd | None, Mapping[str, Crowd]]:
-    """What the problems are, the crowd that they are parts of, and each of them."""
+    """The kind of the problems, the crowd that they are parts of, and the crowd of each."""
     if isinstance(data, Mapping) and data and all(isinstance(one, Crowd) for one in data.values()):
         return QUESTION, None, _labels_apart(data)
     if not isinstance(data, Crowd) and reading.get("question") == "all":
@@ -121,7 +121,7 @@ def _crowds(data: Any, reading: dict[str, Any]) -> tuple[str, Crowd | None, Mapp
 
 
 def _labels_apart(crowds: Mapping[str, Crowd]) -> dict[str, Crowd]:
-    """The crowds, those of several labels as one for each, called ``<question>: <label>``."""
+    """The crowds; a crowd with several labels becomes one crowd per label, called ``<question>: <label>``."""
     apart: dict[str, Crowd] = {}
     for name, crowd in crowds.items():
         apart |= (
@@ -139,7 +139,7 @@ def _copied(method: str | Estimator | None) -> str | Estimator | None:
 
 
 class _Problems(Mapping[str, T]):
-    """Something for each problem, by its name, as it is or as a person types it."""
+    """A mapping by the name of the problem, exact or as a person types it."""
 
     parts: dict[str, T]
 
@@ -153,10 +153,10 @@ class _Problems(Mapping[str, T]):
         return len(self.parts)
 
     def name_of(self, wanted: Any) -> str:
-        """The problem of that name.
+        """The exact name of a problem.
 
         Raises:
-            ParameterError: there is none.
+            ParameterError: no problem has this name.
         """
         names = list(self.parts)
         found = find_name(wanted, as_name_array(names))
@@ -172,7 +172,7 @@ class FittedEach(_Problems[Fitted]):
 
     Attributes:
         parts: the fits.
-        by: what the problems are: "choice" (labels, each with the answers yes and no) or "question".
+        by: the kind of the problems: "choice" (labels, each with the answers yes and no) or "question".
         crowd: the crowd that they are parts of; None for questions.
     """
 
@@ -183,7 +183,7 @@ class FittedEach(_Problems[Fitted]):
     @named_arguments(Fitted.decide)
     @shows_progress
     def decide(self, decide: Rule | str | None = None, **options: Any) -> ResultEach:
-        """Decide each problem by itself, as :meth:`rarevote.Fitted.decide` does.
+        """Decide each problem separately, as :meth:`rarevote.Fitted.decide` does.
 
         Args:
             decide: as there.
@@ -200,7 +200,7 @@ class FittedEach(_Problems[Fitted]):
         return ResultEach(self, results)
 
     def _by_label(self, shares: Any, option: str) -> dict[str, dict[Any, float]] | None:
-        """Shares of labels as shares of yes, by label; None where they are by class."""
+        """Shares of yes for each label; None if the shares are given by class."""
         if isinstance(shares, str) and option == "min_recall":
             name, _, recall = shares.rpartition("=")
             shares = {name.strip(): float(recall)}
@@ -218,16 +218,16 @@ class FittedEach(_Problems[Fitted]):
         }
 
     def positive(self, name: str) -> Any:
-        """The class that a problem is about: yes, or the rare class of a question."""
+        """The class that matters in a problem: yes, or the rare class of a question."""
         return self.parts[name].rare.name if self.parts[name].crowd.choice is None else YES
 
     def diagnose(self) -> dict[str, Diagnosis]:
-        """What each fit says about annotators, items and classes."""
+        """Report on annotators, items and classes, for each problem."""
         return {name: fitted.diagnose() for name, fitted in self.parts.items()}
 
     @shows_progress
     def check(self, *, progress: Watch = False) -> dict[str, Check]:
-        """Check whether the labels of each are reliable enough to use; see :meth:`rarevote.Fitted.check`."""
+        """For each problem, check whether the labels are reliable enough to use; see :meth:`rarevote.Fitted.check`."""
         found = {}
         for name, fitted in self.parts.items():
             with within(name):
@@ -239,7 +239,7 @@ class FittedEach(_Problems[Fitted]):
         return self.decide_quietly().explain(item)
 
     def decide_quietly(self) -> ResultEach:
-        """Each by its own rule, without warnings."""
+        """Decide each problem by the method's own rule, without warnings."""
         return ResultEach(self, {name: fitted._quietly_decided() for name, fitted in self.parts.items()})
 
     @named_arguments(Fitted.audit)
@@ -258,7 +258,7 @@ class ResultEach(_Problems[Result], Framed):
     """A decision for each problem of a crowd; a mapping from its name to :class:`Result`.
 
     Attributes:
-        fitted: what it came from.
+        fitted: the fits.
         parts: the results.
     """
 
@@ -275,7 +275,7 @@ class ResultEach(_Problems[Result], Framed):
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, NDArray[Any]]:
         """One row per item and label: task (``<item>:<label>``), item, choice, then as :meth:`rarevote.Result.columns`.
 
-        Arguments are as there.
+        Arguments are as for that method.
         """
         return joined(
             [
@@ -285,7 +285,7 @@ class ResultEach(_Problems[Result], Framed):
         )
 
     def _rows(self, name: str, rows: dict[str, Any]) -> dict[str, Any]:
-        """Rows of one problem, in which each task says which problem it is of."""
+        """Rows of one problem, with the problem named in each task."""
         items = rows.pop("task")
         by = self.fitted.by
         where: dict[str, Any] = {"task": items, by: as_name_array([name] * len(items))}
@@ -295,10 +295,10 @@ class ResultEach(_Problems[Result], Framed):
         return {**where, **{f"show:{title}" if title in where else title: cells for title, cells in rows.items()}}
 
     def sheet(self) -> dict[str, NDArray[Any]]:
-        """One row per item: task, the answer to each label, the probability of each (``p:<label>``), what is shown.
+        """One row per item: task, the answer to each label, the probability of each (``p:<label>``), columns to show.
 
-        The answer is yes or no, and empty where there is none. ``p:<label>`` is the probability of yes, NaN where the
-        label was not put for the item. Of a question the answer is its class, and ``p:`` the probability of it.
+        The answer is yes or no, or empty if there is no answer. ``p:<label>`` is the probability of yes, NaN where the
+        label was not asked for the item. For a question, the answer is a class, and ``p:`` is its probability.
         """
         taken = {"task": self.tasks}
         rows: dict[str, NDArray[Any]] = dict(taken)
@@ -320,7 +320,7 @@ class ResultEach(_Problems[Result], Framed):
         if self.fitted.by != CHOICE:
             return one.confidence
         found = find_name(YES, one.probabilities.classes)
-        assert found is not None  # every crowd of a label has both answers
+        assert found is not None  # the crowd of a label always has both answers
         return np.asarray(one.probabilities.p[:, found])
 
     @named_arguments(Result.write)
@@ -354,7 +354,7 @@ class ResultEach(_Problems[Result], Framed):
                 refuse_overwriting(path, one.fitted.crowd.files, **folder)
 
     def soft_labels(self) -> SoftLabels:
-        """Probability of no and yes of every item and label with votes, as arrays for training."""
+        """Probability of no and of yes for every item and label with votes, as arrays for training."""
         from rarevote.io.write.soft_labels import SoftLabels
 
         self._need_labels(how("soft_labels", "--soft-out"))
@@ -389,11 +389,11 @@ class ResultEach(_Problems[Result], Framed):
     # -- lists for people --------------------------------------------------------------------------------------------
 
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> dict[str, ReviewPlan]:
-        """For each label the items whose review lowers its expected cost most; all in one file where one is named.
+        """For each label, the items whose review lowers the expected cost most; also written to a file if one is named.
 
         Args:
-            max_review: the most items to list for each label.
-            path: where to write the lists, one below the other; a task is called ``<item>:<label>`` there.
+            max_review: the largest number of items to list for each label.
+            path: where to write the lists, one after the other; tasks are called ``<item>:<label>`` in it.
             form: "table", "label-studio" or "argilla".
         """
         self._refuse_overwriting(path)
@@ -405,7 +405,7 @@ class ResultEach(_Problems[Result], Framed):
     def plan(
         self, budget: int, path: str | Path | None = None, *, form: str = "table", **options: Any
     ) -> dict[str, ReviewPlan]:
-        """For each label, how to spend so many further votes; see :meth:`rarevote.Result.plan` for the options."""
+        """For each label, plan this many further votes; see :meth:`rarevote.Result.plan` for the options."""
         self._refuse_overwriting(path)
         plans = {name: one.plan(budget, **options) for name, one in self.parts.items()}
         self._write_plans(plans, path, form)
@@ -436,12 +436,12 @@ class ResultEach(_Problems[Result], Framed):
         found: dict[str, Explanation] = {}
         for name, one in self.parts.items():
             names = as_name_array(one.fitted.annotations.tasks.tolist())
-            alone = str(item).removesuffix(pair_name("", name))  # "17:health" is about one label
+            alone = str(item).removesuffix(pair_name("", name))  # "17:health" names one label
             wanted = item if find_name(item, names) is not None else alone
             if find_name(wanted, names) is not None:
                 found[name] = one.explain(wanted)
         if not found:
-            next(iter(self.parts.values())).explain(item)  # says what is wrong with the name
+            next(iter(self.parts.values())).explain(item)  # raises an error that explains the name
         return found
 
     # -- figures -----------------------------------------------------------------------------------------------------
@@ -456,10 +456,10 @@ class ResultEach(_Problems[Result], Framed):
         return int((one.codes == find_name(self.fitted.positive(name), one.probabilities.classes)).sum())
 
     def score(self, truth: Any) -> dict[str, dict[str, Any]]:
-        """The labels against the truth, for each label that has any.
+        """Figures that compare the labels with the truth, for each label that has truth.
 
         Args:
-            truth: as ``gold`` of :func:`fit_each`.
+            truth: as ``gold`` for :func:`fit_each`.
         """
         known = known_by_label(self._need_labels(how("truth", "--truth")), truth)
         return {name: self.parts[name].score(labels) for name, labels in known.items() if labels and name in self.parts}
@@ -485,7 +485,7 @@ class ResultEach(_Problems[Result], Framed):
             source: the name of the data on the page.
             audits: audits of these labels, by the name of the label, to show what they proved.
             progress: as for :func:`rarevote.fit`.
-            anonymous: whether annotators are called A1, A2, ..., by their votes in all labels.
+            anonymous: whether annotators are called A1, A2, ..., numbered by their votes on all labels.
         """
         from rarevote.page.each import write_report_of_each
         from rarevote.page.parts import aliases_of, page_parts
@@ -494,7 +494,7 @@ class ResultEach(_Problems[Result], Framed):
         self._refuse_overwriting(path)
         self._refuse_overwriting(charts, replaced=(".svg", ".png"))
         titled = self.fitted.crowd or next(iter(self.parts.values())).fitted.crowd
-        # One annotator has one name, whatever the label.
+        # An annotator has the same name for every label.
         aliases = aliases_of(*(one.fitted.annotations for one in self.parts.values())) if anonymous else None
         return write_report_of_each(
             {
@@ -525,7 +525,7 @@ class ResultEach(_Problems[Result], Framed):
 
 
 def _file_names(names: list[str]) -> dict[str, str]:
-    """A file for each problem, called as it is, as far as every system takes such a name."""
+    """A file name for each problem: its own name, without characters that some systems reject."""
     files: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"[^\w.-]+", "_", name).strip("._")[:60] or "question"
@@ -539,7 +539,7 @@ def _file_names(names: list[str]) -> dict[str, str]:
 
 
 def _by_column(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Rows as columns, with nothing where a row lacks one."""
+    """Rows as columns; a cell is empty if its row lacks the column."""
     from rarevote.io.platforms.base import ABSENT
 
     columns: dict[str, NDArray[Any]] = {}

@@ -1,4 +1,4 @@
-"""Everything rarevote raises or warns of on purpose.
+"""All errors that rarevote raises and all warnings that it gives.
 
 ::
 
@@ -9,13 +9,13 @@
     │   └── WeightsError                a weights file that cannot be trusted or does not fit
     ├── ParameterError(ValueError)      a parameter of a method is out of range
     ├── NotFittedError(ValueError, AttributeError)
-    ├── NotEnoughMemoryError(MemoryError)   what is asked for does not fit, said before the work
-    └── MissingExtraError(ImportError)  an optional library is needed and absent
+    ├── NotEnoughMemoryError(MemoryError)   the work would not fit into memory; raised before it starts
+    └── MissingExtraError(ImportError)  an optional library is needed but not installed
     RarevoteWarning(UserWarning)
     └── ConvergenceWarning
 
-Errors about data and parameters are also ``ValueError``, the type that scikit-learn and crowd-kit users catch. What to
-do about one is said in the reader's own language (:func:`how`): an argument in Python, a flag on the command line.
+Errors about data and parameters are also ``ValueError``, the type that scikit-learn and crowd-kit users catch. Messages
+say what to do in the reader's terms (:func:`how`): an argument in Python, a flag on the command line.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _SPEAKS_FLAGS: ContextVar[bool] = ContextVar("messages name flags", default=Fals
 _ABOUT: ContextVar[str] = ContextVar("what warnings are about", default="")
 
 
-# Names in data may be of any length; a message that goes on for pages hides what it says.
+# Names in the data can have any length; a message of several pages hides its point.
 _MAX_MESSAGE = 1_900
 _KEPT_AT_THE_END = 600  # where messages say what to do
 
 
 class RarevoteError(Exception):
-    """Base of every error raised on purpose.
+    """Base class of all errors that rarevote raises.
 
     >>> len(str(InputError("no column " + "a" * 100_000 + ": say which one")))
     1900
@@ -61,7 +61,7 @@ class InputError(RarevoteError, ValueError):
 class ColumnsError(InputError, KeyError):
     """A table lacks a column that is needed; also a ``KeyError``, as pandas and crowd-kit raise."""
 
-    __str__ = Exception.__str__  # that of KeyError shows a message in quotes
+    __str__ = Exception.__str__  # the one of KeyError puts the message in quotes
 
 
 class MissingValuesError(InputError):
@@ -69,7 +69,7 @@ class MissingValuesError(InputError):
 
 
 class WeightsError(InputError):
-    """A weights file is absent, damaged, of another shape, or contains something that is not a tensor."""
+    """A weights file is absent, damaged, of the wrong shape, or contains something that is not a tensor."""
 
 
 class ParameterError(RarevoteError, ValueError):
@@ -77,19 +77,19 @@ class ParameterError(RarevoteError, ValueError):
 
 
 class NotFittedError(RarevoteError, ValueError, AttributeError):
-    """A result was asked for before ``fit``."""
+    """A result was requested before ``fit``."""
 
 
 class NotEnoughMemoryError(RarevoteError, MemoryError):
-    """What is asked for needs more memory than there is."""
+    """The requested work needs more memory than is available."""
 
 
 class MissingExtraError(RarevoteError, ImportError):
-    """An optional library is needed and not installed."""
+    """An optional library is needed but not installed."""
 
 
 class RarevoteWarning(UserWarning):
-    """Base of every warning given on purpose."""
+    """Base class of all warnings that rarevote gives."""
 
 
 class ConvergenceWarning(RarevoteWarning):
@@ -109,7 +109,7 @@ def how(argument: str, flag: str) -> str:
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value from the data as messages quote it: on one line, and shortened if it is long.
+    """A value from the data as text for messages: on one line, and shortened if it is long.
 
     >>> shown("defect"), shown(7)
     ("'defect'", '7')
@@ -118,7 +118,7 @@ def shown(value: object, limit: int = 60) -> str:
     """
     if isinstance(value, str):
         return repr(value if len(value) <= limit else value[: limit - 2] + "…")
-    # Of a number of many digits, or of lists in lists, Python itself may refuse to write all.
+    # Python itself can refuse to print a number of many digits, or deeply nested lists.
     try:
         text = repr(value)
     except (ValueError, RecursionError):
@@ -128,7 +128,7 @@ def shown(value: object, limit: int = 60) -> str:
 
 @contextmanager
 def naming(place: str) -> Iterator[None]:
-    """Puts the name of a file, or the place in it, before what an :class:`InputError` says."""
+    """Put the name of a file, or a place in it, before the message of an :class:`InputError`."""
     try:
         yield
     except InputError as error:
@@ -138,7 +138,7 @@ def naming(place: str) -> Iterator[None]:
 
 @contextmanager
 def about(part: str) -> Iterator[None]:
-    """Puts the name of a part of the data before what an :class:`InputError`, or a warning, says.
+    """Put the name of a part of the data before the message of an :class:`InputError` or a warning.
 
     >>> with warnings.catch_warnings(record=True) as caught, about("health"):
     ...     warnings.simplefilter("always")
@@ -155,10 +155,10 @@ def about(part: str) -> Iterator[None]:
 
 
 def need_library(name: str, message: str) -> Any:
-    """An optional library.
+    """Import an optional library.
 
     Raises:
-        MissingExtraError: it is not installed; the message says how to.
+        MissingExtraError: it is not installed; the message says how to install it.
     """
     try:
         return import_module(name)
@@ -168,7 +168,7 @@ def need_library(name: str, message: str) -> Any:
 
 @contextmanager
 def speaking_flags() -> Iterator[None]:
-    """Within it messages name flags: the reader is at the command line."""
+    """A context in which messages name flags instead of arguments, for the command line."""
     token = _SPEAKS_FLAGS.set(True)
     try:
         yield
@@ -177,9 +177,9 @@ def speaking_flags() -> Iterator[None]:
 
 
 def warn_user(message: str, category: type[RarevoteWarning] = RarevoteWarning) -> None:
-    """Warn at the line of the user's own code that led here, however many of our calls lie between."""
+    """Warn at the line of the user's own code that led here, however many calls of this package lie between."""
     level, frame = 2, sys._getframe(1)
-    # Methods add their own fit() to the way, and fit_predict() one more: a fixed number would point into the package.
+    # A method's fit() adds a call, and fit_predict() one more: a fixed stack level would point into the package.
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rarevote":
         level, frame = level + 1, frame.f_back
     warnings.warn(_ABOUT.get() + message, category, stacklevel=level)

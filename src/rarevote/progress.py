@@ -1,7 +1,7 @@
-"""The display of progress: a bar with the time left where a person is watching, else a line now and then.
+"""The display of progress: a bar with the time left where a person is watching, otherwise a line at intervals.
 
-:func:`showing` opens it around work whose steps (:mod:`rarevote.crowd.steps`) it shows; ``progress=True`` in Python and
-every verb of the command line do that.
+:func:`showing` opens the display for the steps of some work (:mod:`rarevote.crowd.steps`); ``progress=True`` in Python
+and every command use it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: ``progress`` of public functions: whether to show what they do, or a function that is called with each step
+#: ``progress`` of public functions: whether to show the progress, or a function that is called with each step
 Watch = bool | Listener
 
-#: seconds between two lines, where there is no bar
+#: seconds between two lines, if there is no bar
 LINES_IN_PYTHON, LINES_IN_A_LOG = 2.0, 15.0
 
 
 def shows_progress(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator of functions that users call: opens the display that their argument ``progress`` asks for."""
+    """A decorator for public functions: opens the display that their argument ``progress`` requests."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -45,7 +45,7 @@ def shows_progress(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def showing(progress: Watch = True) -> Iterator[None]:
-    """Shows the steps of the work within.
+    """Show the steps of the work in this context.
 
     Args:
         progress: True for a bar in a terminal or a notebook, elsewhere lines on standard error; a function is called
@@ -66,7 +66,7 @@ def _print_line(text: str) -> None:
 
 
 def _has_bar_in_python() -> bool:
-    """Whether a bar can be shown: in a terminal, and in a notebook that has rich's means to change what it shows."""
+    """Whether a bar can be shown: in a terminal, and in a notebook in which rich can update its output."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -75,7 +75,7 @@ def _has_bar_in_python() -> bool:
 
 @contextmanager
 def displayed(display: Display) -> Iterator[None]:
-    """Shows the steps of the work within on this display."""
+    """Show the steps of the work in this context on this display."""
     token = _display.set(display)
     try:
         with listening(display):
@@ -86,17 +86,17 @@ def displayed(display: Display) -> Iterator[None]:
 
 
 def hide() -> None:
-    """Take the bar away, if there is one, before anything is printed; the next step brings it back."""
+    """Remove the bar, if there is one, before anything is printed; the next step shows it again."""
     if (display := _display.get()) is not None:
         display.hide()
 
 
 class Display:
-    """What long work does and how far it is.
+    """Shows what long work does and how much of it is done.
 
     Args:
         has_bar: whether a bar can be shown.
-        say: prints a line, where there is no bar.
+        say: prints a line, if there is no bar.
         every: seconds between two lines.
         is_quiet: whether nothing is shown at all.
     """
@@ -138,7 +138,7 @@ class Display:
         self._bar.update(self._task[2], completed=step.part or 0.0, state=step.state, left=left, refresh=is_new)
 
     def hide(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar, self._task = None, None
@@ -156,18 +156,18 @@ def _new_bar() -> Any:
     )
     what, state, left = texts
     columns = (what, BarColumn(bar_width=20), state, TimeElapsedColumn(), left)
-    # What goes to standard output is data, and never passes through the bar.
+    # Standard output is for data, and never passes through the bar.
     return Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
 
 
 class Lines:
-    """Progress where no bar can move, such as in a log: a line if the last is a while ago."""
+    """Progress where a bar cannot be updated, such as in a log: a line if the last one was long enough ago."""
 
     def __init__(self, say: Callable[[str], None], every: float = LINES_IN_A_LOG) -> None:
         self._say, self._every, self._last = say, every, time.perf_counter()
 
     def say(self, text: str) -> None:
-        """Say how far it is."""
+        """Print how much is done."""
         now = time.perf_counter()
         if now - self._last >= self._every:
             self._last = now
@@ -179,14 +179,14 @@ class Lines:
 
 
 class Pace:
-    """The time left by the pace so far, from the steps of one piece of work after the other."""
+    """Estimates the time left from the pace of the steps so far, for each piece of work separately."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._what, self._begin, self._first = "", 0.0, 0.0
 
     def after(self, step: ProgressStep) -> str:
-        """The time left in words; "" in the first second and where it is not known."""
+        """The time left as text; "" in the first second and if it is not known."""
         now, part = self._clock(), step.part
         if step.what != self._what or part is None:
             self._what, self._begin, self._first = step.what, now, part or 0.0
@@ -196,9 +196,9 @@ class Pace:
 
 
 def fit_steps(title: str, callback: Callback | None = None) -> Callback | None:
-    """The callback of a fit that reports its iterations as steps, and calls another one.
+    """A callback for a fit that reports its iterations as steps, and then calls another callback.
 
-    EM converges about geometrically, so the way from the first change to the tolerance is measured in logarithms.
+    EM converges about geometrically, so progress from the first change to the tolerance is measured in logarithms.
     """
     if not has_listener():
         return callback
@@ -218,9 +218,9 @@ def fit_steps(title: str, callback: Callback | None = None) -> Callback | None:
 
 
 class TimeLeft:
-    """How far a fit is and how long it will take, from its iterations.
+    """Estimates how much of a fit is done and how long it will take, from its iterations.
 
-    Nothing is said before the second: the first also loads and compiles what it needs, and would promise hours.
+    There is no estimate before the second iteration: the first also loads and compiles code, and would suggest hours.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -230,9 +230,9 @@ class TimeLeft:
         self.done = 0.0
 
     def after(self, progress: Progress) -> str:
-        """The time left in words, after an iteration; "" where it is not known."""
+        """The time left as text, after an iteration; "" if it is not known."""
         now = self._clock()
-        self.done = max(self.done, self._share_done(progress))  # a change may grow again, a bar may not shrink
+        self.done = max(self.done, self._share_done(progress))  # a change can grow again, but a bar must not shrink
         if self._first is None:
             self._first = (progress.iteration, self.done, now)
             return ""
@@ -240,12 +240,12 @@ class TimeLeft:
         seconds, iterations = now - begin, progress.iteration - iteration
         if iterations < 1 or self.done >= 1.0:
             return ""
-        # As the way goes so far, but no longer than all iterations that there may be.
+        # Extrapolate from the progress so far, but not beyond the iteration limit.
         by_way = seconds * (1.0 - self.done) / (self.done - done) if self.done > done else math.inf
         return time_left(min(by_way, (progress.n_iter - progress.iteration) * seconds / iterations))
 
     def _share_done(self, progress: Progress) -> float:
-        if progress.stage:  # which has a number of steps, and may end early
+        if progress.stage:  # it has a fixed number of steps, and can end early
             return progress.iteration / progress.n_iter
         target = 1e-4
         change = max(progress.change, 1e-12)
@@ -255,18 +255,18 @@ class TimeLeft:
 
 
 class StagesLeft:
-    """How far a fit is that has stages, each with a time of its own."""
+    """Estimates the time left of a fit with stages, each timed separately."""
 
     def __init__(self) -> None:
         self._left, self._last = TimeLeft(), (0, "")
 
     @property
     def done(self) -> float:
-        """The part of the stage that is done."""
+        """The share of the stage that is done."""
         return self._left.done
 
     def after(self, progress: Progress) -> str:
-        """The time left of the stage in words; "" where it is not known."""
+        """The time left in the stage as text; "" if it is not known."""
         iteration, stage = self._last
         if progress.stage != stage or progress.iteration < iteration:
             self._left = TimeLeft()
@@ -275,7 +275,7 @@ class StagesLeft:
 
 
 def time_left(seconds: float) -> str:
-    """Seconds to go, in words."""
+    """The remaining seconds as text."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"about {hours}:{minutes:02d}:{rest:02d} left" if hours else f"about {minutes}:{rest:02d} left"

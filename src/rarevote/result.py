@@ -59,7 +59,7 @@ class Result(Described, Framed):
         rule: how it was decided.
         probabilities: the probabilities that it used.
         codes: class number of each item, -1 for no answer, (n).
-        description: how it was decided, in words.
+        description: one sentence on how it was decided.
         target: the outcome of a recall target.
         n_guarded: items whose top label had no votes, so that the best voted label was used.
         notes: cautions.
@@ -83,7 +83,7 @@ class Result(Described, Framed):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Cautions, in sentences."""
+        """Cautions, one sentence each."""
         return tuple(note.description for note in self.notes)
 
     @property
@@ -105,7 +105,7 @@ class Result(Described, Framed):
         classes = self.fitted.annotations.classes
         if not (self.codes == ABSTAINED).any():
             return np.asarray(classes[self.codes])
-        names = object_array([*classes.tolist(), ""])  # the last is what -1 picks
+        names = object_array([*classes.tolist(), ""])  # index -1 picks the last one
         return np.asarray(names[self.codes])
 
     @property
@@ -135,7 +135,7 @@ class Result(Described, Framed):
         return expectations(self.probabilities.against_the_rest(rare), np.where(flags, 0, ABSTAINED), 0)
 
     def find(self, name: Any) -> Found:
-        """The items of a class, or of a tail of grades such as ``">=severe"``: which, and how probable it is.
+        """The items of a class, or of a tail of grades such as ``">=severe"``, and the probability of each.
 
         One fit serves every cut of the scale: the probability of a tail is the sum over its grades.
         """
@@ -157,13 +157,13 @@ class Result(Described, Framed):
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """What to expect of the class that matters with shared and with independent errors, in words."""
+        """What to expect of the class that matters with shared and with independent errors, as text."""
         from rarevote.diagnose.leaning import world_sentences
 
         return world_sentences(self.decision, self.leaning)
 
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
-        """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
+        """One row per item: task, label, confidence, votes, ``p:<class>``, columns to show, grade, decision.
 
         ``p:`` is the probability of every class and ``confidence`` that of the label; ``grade``, if classes are
         grades, is the mean grade; ``p>=c`` and ``flag>=c`` are the probability of the tail that matters, and whether
@@ -214,7 +214,7 @@ class Result(Described, Framed):
         return self.fitted.crowd.source.dtypes
 
     def _decided_by(self) -> NDArray[Any]:
-        """How each item was decided: "none" without an answer, "gold" where it was known, "features" without votes."""
+        """How each item was decided: "none" (no answer), "gold" if it was known, "features" if it has no votes."""
         source = np.full(len(self.codes), self.rule.name, dtype=object)
         if self.probabilities.has_features:
             source[self.fitted.annotations.n_tasks :] = "features"
@@ -230,7 +230,7 @@ class Result(Described, Framed):
         with_prior: bool = False,
         spreadsheet_safe: bool = False,
     ) -> None:
-        """Write the rows to a file, in the format of its ending; the file is complete or not there."""
+        """Write the rows to a file, in the format of its ending; an interrupted call leaves no partial file."""
         from rarevote.io.write.columns import write_columns
 
         self._refuse_overwriting(path)
@@ -254,8 +254,8 @@ class Result(Described, Framed):
         self.fitted.crowd.check_way_back(Path(path))
         crowd = self.fitted.crowd
         assert crowd.export is not None
-        # Without an answer there is no prediction: a platform would take empty text for a class.
-        # Neither are class shares, which items without votes have where no features speak for them.
+        # An item without an answer gets no prediction: a platform would read empty text as a class.
+        # Items without votes or features have only the class shares, which are not a prediction either.
         n_items = len(self.codes) if self.probabilities.has_features else crowd.annotations.n_tasks
         rows = np.flatnonzero(self.codes[:n_items] != ABSTAINED)
         scores = self.confidence[rows].tolist()
@@ -280,7 +280,7 @@ class Result(Described, Framed):
         return self._planned(self.rule.costs(self.fitted.annotations.classes), path, form, max_review=max_review)
 
     def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: Any) -> ReviewPlan:
-        """The tasks most worth looking at, written to a file where one is named."""
+        """The tasks most worth reviewing, written to a file if one is named."""
         from rarevote.decide.review import plan_review, write_review
 
         fitted = self.fitted
@@ -295,7 +295,7 @@ class Result(Described, Framed):
     def _abilities(self) -> NDArray[np.float64]:
         """How well each annotator recognises each class, as log odds, (n_workers, n_classes).
 
-        The lower end of the interval, so that three lucky votes do not count as ability.
+        This is the lower end of the interval, so that three lucky votes do not count as ability.
         """
         from rarevote.diagnose.workers import logit, recognition
 
@@ -314,7 +314,7 @@ class Result(Described, Framed):
     ) -> ReviewPlan:
         """Plan further votes: the tasks most worth labelling, again or for the first time, and whom to ask.
 
-        Until a task has votes, it counts as one of the most frequent class, whatever its features are. For each task,
+        A task without votes is treated as one of the most frequent class, whatever its features are. For each task,
         the plan names annotators who have not voted on it and who best distinguish its two most probable classes. No
         annotator gets more than a fifth of the votes (with fewer than ten annotators: twice an equal share). If no such
         annotator is left, the plan names none: a new annotator is needed.
@@ -408,21 +408,21 @@ class Result(Described, Framed):
         return write_report(parts, path, source=source or self.fitted.crowd.title, charts=charts)
 
     def page_parts(self, truth: Any = None, audit: Audit | None = None, *, anonymous: bool = False) -> PageParts:
-        """What the page says about this result; arguments are as for :meth:`report`."""
+        """The contents of the page about this result; arguments are as for :meth:`report`."""
         from rarevote.page.parts import aliases_of, page_parts
 
         aliases = aliases_of(self.fitted.annotations) if anonymous else None
         return page_parts(self, None if truth is None else self._known(truth), audit, aliases=aliases)
 
     def score(self, truth: Any) -> dict[str, Any]:
-        """The labels against the truth, in figures."""
+        """Figures that compare the labels with the truth."""
         from rarevote.scoring.decided import scores_of
 
         classes = self.fitted.annotations.classes
         return scores_of(self.tasks, self.codes, classes, self._known(truth), self.fitted.rare, self.flagged)
 
     def _known(self, truth: Any) -> dict[Any, Any]:
-        """The truth by task, with a warning about labels that are not classes."""
+        """The truth by task; warns about labels that are not classes."""
         known = self.fitted.crowd.known(truth)
         classes = self.fitted.annotations.classes
         if strange := unmatched(list(dict.fromkeys(known.values())), classes):
@@ -431,7 +431,7 @@ class Result(Described, Framed):
         return known
 
     def summary(self, *, expected: bool = True) -> dict[str, Any]:
-        """The result in figures.
+        """The figures of the result, by name.
 
         Args:
             expected: whether to include what to expect of the decision, which takes longer than all other figures.
@@ -470,7 +470,7 @@ class Result(Described, Framed):
 
     @property
     def _n_flagged_unvoted(self) -> int:
-        """Items with votes that are flagged for the rare class without a vote for it, gold left out."""
+        """Number of items with votes, but none for the rare class, that are flagged for it; gold is left out."""
         votes = self.fitted.annotations
         n = votes.n_tasks
         unvoted = (self.fitted.rare.mass(votes.votes()) == 0) & (self.probabilities.gold[:n] < 0)
@@ -478,7 +478,7 @@ class Result(Described, Framed):
 
     @property
     def n_without_a_vote(self) -> int:
-        """Number of items with votes whose label has none of them, gold left out."""
+        """Number of items with votes, but none for their label; gold is left out."""
         votes = self.fitted.annotations
         codes = self.codes[: votes.n_tasks]
         unvoted = ~picked(votes.votes() > 0, codes) & (codes >= 0) & (self.probabilities.gold[: votes.n_tasks] < 0)

@@ -55,15 +55,15 @@ class Request:
     """Everything that a fit is asked for.
 
     Attributes:
-        crowd: sizes and names of the crowd; the votes as well, where they are on this machine.
-        gold: class number of every task or -1; of size 0 where nothing is known, or where it is with the votes.
+        crowd: sizes and names of the crowd; also the votes, if they are on this machine.
+        gold: class number of every task or -1; of size 0 if nothing is known, or if it is stored with the votes.
         runner: where to run the EM loop.
         callback: called after every iteration.
-        checkpoint: folder in which to save the fit now and then, and the iterations between two times.
-        initial_error: what is known of the workers' confusions beforehand (:class:`~rarevote.DawidSkene`).
+        checkpoint: the folder in which to save the fit, and the iterations between two checkpoints.
+        initial_error: prior knowledge of the workers' confusions (:class:`~rarevote.DawidSkene`).
         skills: weights of the workers (:class:`~rarevote.MajorityVote`).
         more_gold: further gold labels of tasks that have several, by name (:class:`~rarevote.GoldMajorityVote`).
-        features: of the items (:class:`~rarevote.AnchoredRasch`).
+        features: features of the items (:class:`~rarevote.AnchoredRasch`).
     """
 
     crowd: CrowdFacts
@@ -85,16 +85,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a method computed, in arrays.
+    """The arrays that a method computed.
 
     Attributes:
         posterior: (n_tasks, n_classes), rows sum to one.
-        parameters: arrays of the method's own, by name.
+        parameters: the method's parameter arrays, by name.
         history: objective per iteration, larger is better.
-        n_iter: iterations done.
+        n_iter: number of iterations.
         n_passes: passes over the data.
         converged: whether the stopping rule was met.
-        status: how it ended, in words.
+        status: how it ended, as text.
     """
 
     posterior: FloatArray
@@ -122,15 +122,15 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class FitRecord:
-    """A fit with the crowd that it is of.
+    """A fit together with its crowd.
 
     Attributes:
         annotations: the votes.
-        source: what the data came as.
+        source: the original form of the data.
         fit: what the method computed.
-        gold: known class of every task or -1; of size 0 where nothing is known.
-        calibration: how it reports probabilities, where the votes are not at hand.
-        delivered: the results that were asked for so far, in the kind of the data.
+        gold: known class of every task or -1; of size 0 if nothing is known.
+        calibration: how probabilities are reported, if the votes are not available.
+        delivered: the results computed so far, in the type of the data.
     """
 
     annotations: Annotations
@@ -170,29 +170,29 @@ class Estimator(HasParameters):
 
     #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.decide.rules`
     own_decision: str = "labels"
-    #: whether :attr:`posterior_` weighs evidence; else it holds shares of weighted votes
+    #: whether :attr:`posterior_` weighs evidence; otherwise it holds shares of weighted votes
     has_posterior: ClassVar[bool] = True
     #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.memory`
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 2}
-    #: the result that says what such a method found out about workers
+    #: the result with the method's estimates about workers
     worker_table: ClassVar[str | None] = None
 
-    # What a method without such a parameter computes with.
+    # The value for methods without such a parameter.
     n_jobs: int | None = None
     dtype: str = "float64"
     _fitted: FitRecord
 
     @property
     def grades(self) -> Grades | None:
-        """The order of the classes, where the method knows one."""
+        """The order of the classes, if the method has one."""
         return None
 
     def order_figures(self) -> dict[str, Any]:
-        """What the method learned from the order of the classes, in figures by name."""
+        """Figures that the method learned from the order of the classes, by name."""
         return {}
 
     def relative_leans(self) -> FloatArray | None:
-        """How many grades above the crowd's median each worker rates, (n_workers), where the method knows."""
+        """How many grades above the crowd's median each worker rates, (n_workers), if the method estimates it."""
         return None
 
     def own_rule(self) -> Rule:
@@ -202,25 +202,25 @@ class Estimator(HasParameters):
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def _fit(self, request: Request) -> Fit:
-        """Compute the result; leaves the estimator as it is."""
+        """Compute the result, without changing the estimator."""
         raise NotImplementedError
 
     def _validate(self, crowd: CrowdFacts) -> None:
         """Check the parameters against the data; raises ParameterError."""
 
     def _given_per_task(self) -> str | None:
-        """The parameter that has a value per task, if there is one: on dask, nobody holds one."""
+        """The parameter that has a value per task, if there is one: it is not supported on dask."""
         return None
 
     def fit(self, data: Any, true_labels: Any = None, *, callback: Callback | None = None, **options: Any) -> Self:
         """Aggregate the annotations.
 
         Args:
-            data: whatever :func:`rarevote.read` takes: a pandas, polars or pyarrow frame with columns task, worker,
-                label; anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping of columns; rows; a
-                file, several, a folder, a platform's export; a crowd or Annotations.
-            true_labels: gold: a Series indexed by task, a mapping, a frame, or a path. By default those
-                that came with the data, where the method uses any.
+            data: anything that :func:`rarevote.read` takes: a pandas, polars or pyarrow frame with columns task,
+                worker, label; anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping of columns;
+                rows; a file, several files, a folder, a platform's export; a crowd or Annotations.
+            true_labels: gold: a Series indexed by task, a mapping, a frame, or a path. By default, the gold
+                in the data, if the method uses gold.
             callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
             **options: how to read: ``columns``, ``classes``, ``abstain``, ``keep``, ``missing`` and the other fields of
                 :class:`~rarevote.io.read.options.ReadOptions`.
@@ -230,11 +230,11 @@ class Estimator(HasParameters):
     def fit_request(
         self, data: Any, true_labels: Any = None, options: Mapping[str, Any] | None = None, **asked: Any
     ) -> Self:
-        """What every :meth:`fit` does, of any method: read the data, and fit as a :class:`Request` asks.
+        """The common part of every :meth:`fit`: read the data, and fit them as a :class:`Request` specifies.
 
         Args:
             data: as for :meth:`fit`.
-            true_labels: likewise.
+            true_labels: as for :meth:`fit`.
             options: how to read.
             **asked: further fields of the :class:`Request`.
         """
@@ -278,7 +278,7 @@ class Estimator(HasParameters):
     def _about_workers(
         self, workers: NDArray[Any], classes: NDArray[Any], fit: Fit, calibration: FitCalibration | None = None
     ) -> Self:
-        """A new estimator with these parameters and a fit of which only the workers are known, not the tasks."""
+        """A new estimator with these parameters and a fit that has workers but no tasks."""
         made = type(self)().set_params(**self.get_params())
         made._fitted = FitRecord(_without_tasks(workers, classes), Origin(), fit, calibration=calibration)
         return made
@@ -291,10 +291,11 @@ class Estimator(HasParameters):
         """``fit``, then :attr:`probas_`."""
         return self.fit(data, *args, **options).probas_
 
-    # What the mixins PredictsNewTasks and WeighsVotes add, refused here with the names of the methods that can.
+    # The mixins PredictsNewTasks and WeighsVotes add these methods; here they raise an error that names methods that
+    # can.
 
     def predict(self, data: Any, **options: Any) -> Any:
-        """One label per new task; methods that can are :class:`~rarevote.methods.new_tasks.PredictsNewTasks`."""
+        """One label per new task; only for methods with :class:`~rarevote.methods.new_tasks.PredictsNewTasks`."""
         raise cannot(self, "predict")
 
     def predict_proba(self, data: Any, **options: Any) -> Any:
@@ -302,19 +303,19 @@ class Estimator(HasParameters):
         raise cannot(self, "predict")
 
     def label_new(self, data: Any, **options: Any) -> Any:
-        """New tasks with labels and probabilities in arrays; see :meth:`predict`."""
+        """Labels and probabilities of new tasks, as arrays; see :meth:`predict`."""
         raise cannot(self, "predict")
 
     def save(self, path: str | Path) -> None:
-        """Write what the fit learned about the workers to a file, for new tasks: see :func:`rarevote.load`."""
+        """Write what the fit learned about the workers to a file, to label new tasks: see :func:`rarevote.load`."""
         raise cannot(self, "predict")
 
     def evidence(self, task: int) -> Evidence:
-        """The evidence on the task of that number; see :mod:`rarevote.methods.evidence`."""
+        """The evidence on the task with this number; see :mod:`rarevote.methods.evidence`."""
         raise cannot(self, "explain")
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
-        """How the people of this fit vote, to cast these votes again: all that a check of fit asks of a method."""
+        """The model of how annotators vote, from which votes can be drawn again to check the fit."""
         raise cannot(self, "replicate")
 
     # -- results -----------------------------------------------------------------------------------------------------
@@ -330,7 +331,7 @@ class Estimator(HasParameters):
         return self._record.fit
 
     def _parameter(self, name: str) -> Any:
-        """A fitted array; one that an empty crowd or a loaded model does not have is an empty array."""
+        """A fitted array; it is empty if an empty crowd or a loaded model does not have it."""
         parameters, crowd = self._result.parameters, self._fitted.annotations
         if not crowd.n_annotations and name not in parameters:
             return np.empty((0, crowd.n_classes))
@@ -342,7 +343,7 @@ class Estimator(HasParameters):
         return self._record.annotations
 
     def on(self, annotations: Annotations) -> Self:
-        """The same fit of the same votes under other names."""
+        """The same fit of the same votes, with other names."""
         made = copy(self)
         made._fitted = replace(self._record, annotations=annotations)
         return made
@@ -354,7 +355,7 @@ class Estimator(HasParameters):
 
     @property
     def n_iter_(self) -> int:
-        """Iterations done."""
+        """Number of iterations."""
         return self._result.n_iter
 
     @property
@@ -364,7 +365,7 @@ class Estimator(HasParameters):
 
     @property
     def fitted_parameters(self) -> dict[str, Any]:
-        """Arrays of the method's own, by name; empty for an empty crowd."""
+        """The method's parameter arrays, by name; empty for an empty crowd."""
         return self._result.parameters
 
     @property
@@ -374,37 +375,37 @@ class Estimator(HasParameters):
 
     @property
     def feature_outcome(self) -> FeatureOutcome | None:
-        """What came of features of the items; None where none were given."""
+        """The outcome of using features of the items; None if there are none."""
         return self._result.parameters.get("features")
 
     @property
     def feature_model(self) -> FeatureModel | None:
-        """How features of new items become probabilities; None where the fit was given none."""
+        """The model that turns features of new items into probabilities; None if the fit had no features."""
         outcome = self.feature_outcome
         return self._result.parameters.get("feature_model") if outcome is None else outcome.model
 
     @property
     def gold_codes_(self) -> Gold:
-        """Known class of every task or -1, (n_tasks)."""
+        """Known class of every task, or -1, (n_tasks)."""
         gold = self._record.gold
         return gold if len(gold) else np.full(self.annotations_.n_tasks, -1, dtype=np.int32)
 
     # -- the one probability (rarevote.decide.probabilities) ---------------------------------------------------------
 
     def _class_prior(self) -> FloatArray | None:
-        """The class prior behind the posterior, (n_classes); None where the method has none."""
+        """The class prior behind the posterior, (n_classes); None if the method has none."""
         log_prior = self.fitted_parameters.get("log_prior")
         return None if log_prior is None else np.exp(log_prior)
 
     def _calibrator(self, vote_shares: FloatArray) -> Calibrator:
-        """How probabilities follow from the posterior, where classes have these shares of the votes, (n_classes)."""
+        """How probabilities follow from the posterior, given the classes' shares of the votes, (n_classes)."""
         if not self.has_posterior:
             return Smoothed(vote_shares)
         prior = self._class_prior()
         return Tempered(vote_shares, np.full(len(vote_shares), 1.0 / len(vote_shares)) if prior is None else prior)
 
     def _to_calibrate(self) -> FloatArray:
-        """What probabilities follow from, (n_tasks, n_classes)."""
+        """The array from which probabilities are computed, (n_tasks, n_classes)."""
         return self.posterior_
 
     @fitted_result
@@ -416,16 +417,16 @@ class Estimator(HasParameters):
 
     @property
     def reported_(self) -> FloatArray:
-        """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`.
+        """Calibrated probabilities, (n_tasks, n_classes), in the order of :attr:`annotations_`.
 
-        These are what results show: :mod:`rarevote.decide.probabilities`. :attr:`posterior_` is what the authors of the
-        method publish.
+        Results show these probabilities; see :mod:`rarevote.decide.probabilities`. :attr:`posterior_` is what the
+        authors of the method publish.
         """
         return self._report[0]  # type: ignore[no-any-return]
 
     @property
     def calibration_(self) -> FitCalibration | None:
-        """How probabilities are reported; None of a model that was saved by version 0.2, which did not keep it."""
+        """How probabilities are reported; None for a model that was saved by version 0.2, which did not store it."""
         if self.annotations_.n_annotations:
             return self._report[1]  # type: ignore[no-any-return]
         return self._fitted.calibration
@@ -446,7 +447,7 @@ class Estimator(HasParameters):
 
     @property
     def labels_table(self) -> Table:
-        """:attr:`labels_` before it has a kind."""
+        """:attr:`labels_` before the conversion to the type of the data."""
         crowd = self.annotations_
         labels = {"agg_label": crowd.classes[self.label_codes()]}
         return Table({"task": crowd.task_names()}, labels, series=True, dtypes=self._fitted.source.dtypes)
@@ -473,10 +474,10 @@ class Estimator(HasParameters):
 
     @property
     def status_(self) -> str:
-        """How the fit ended, in words."""
+        """How the fit ended, as text."""
         return self._result.status
 
-    # -- shapes of results -------------------------------------------------------------------------------------------
+    # -- layout of results -------------------------------------------------------------------------------------------
 
     def _task_by_class(self, values: FloatArray) -> Any:
         return self._by_class({"task": self.annotations_.task_names()}, values, "label")
@@ -485,7 +486,7 @@ class Estimator(HasParameters):
         return self._by_class({"worker": self.annotations_.workers}, values, "label")
 
     def _worker_label_by_class(self, values: FloatArray) -> Any:
-        """A frame (worker, label) x class from an array of these axes; of an empty crowd it has no rows."""
+        """A frame (worker, label) x class from an array with these axes; an empty crowd gives no rows."""
         crowd = self.annotations_
         n_workers = len(values) if values.ndim == 3 else 0
         names = np.repeat(crowd.workers[:n_workers], crowd.n_classes), np.tile(crowd.classes, n_workers)
@@ -493,7 +494,7 @@ class Estimator(HasParameters):
         return self._by_class(dict(zip(("worker", "label"), names, strict=True)), rows)
 
     def _by_class(self, index: dict[str, NDArray[Any]], values: FloatArray, columns_name: str | None = None) -> Any:
-        """A frame with a column per class, in the kind of the data."""
+        """A frame with a column per class, in the type of the data."""
         columns = {name: values[:, k] for k, name in enumerate(self.classes_.tolist())}
         source = self._fitted.source
         return source.deliver(Table(index, columns, columns_name=columns_name, dtypes=source.dtypes))
@@ -502,13 +503,13 @@ class Estimator(HasParameters):
         crowd, source = self.annotations_, self._fitted.source
         names = crowd.task_names() if role == "task" else crowd.workers if role == "worker" else crowd.classes
         if not len(values):
-            values = np.full(len(names), np.nan)  # classes may be known although nobody voted
+            values = np.full(len(names), np.nan)  # classes can be known although there are no votes
         if shown is not None:
             names, values = names[shown], values[shown]
         return source.deliver(Table({role: names}, {name: values}, series=True, dtypes=source.dtypes))
 
     def __sklearn_tags__(self) -> Any:
-        # Only scikit-learn asks, so it is loaded already; it is never imported from here.
+        # Only scikit-learn calls this, so it is already loaded; this module never imports it.
         utils = sys.modules["sklearn.utils"]
         return utils.Tags(
             estimator_type=None,

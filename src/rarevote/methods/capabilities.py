@@ -1,6 +1,6 @@
-"""What a method can do beyond one label per task: a record of booleans, with the words that tables and messages use.
+"""What a method can do beyond one label per task: a record of booleans, with descriptions for tables and messages.
 
-Each method declares its record once, in its line of :mod:`rarevote.methods.registry`, so that help texts need not load
+Each method declares its record once, in its entry in :mod:`rarevote.methods.registry`, so that help texts need not load
 the method; its class has it as :attr:`Estimator.capabilities <rarevote.methods.base.Estimator.capabilities>`.
 Loaded by ``import rarevote``, so it imports nothing heavy.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 
 
 def _capability(verb: str, where: str) -> bool:
-    """A field that is False unless declared: what a method "can" or "cannot" do, and where a user meets it."""
+    """A field that is False by default: what a method "can" or "cannot" do, and the arguments that need it."""
     made: bool = field(default=False, metadata={"verb": verb, "where": where})
     return made
 
@@ -39,7 +39,7 @@ class Capabilities:
         "use features of the items", "`features=`, `pred_probs=`; `--features`, `--pred-probs`"
     )
     ordered: bool = _capability("use the order of grades", "`ordered=`, `--ordered`: classes that are grades")
-    #: a need beside the capability ``gold``: there is no fit without any
+    #: in addition to the capability ``gold``: the method cannot be fitted without gold
     needs_gold: bool = False
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Capabilities:
 
     @classmethod
     def verb(cls, name: str) -> str:
-        """What a method "can" or "cannot" do: the words of messages."""
+        """What a method "can" or "cannot" do, as messages say it."""
         return str(cls.__dataclass_fields__[name].metadata["verb"])
 
     @classmethod
@@ -62,5 +62,5 @@ class Capabilities:
         return str(cls.__dataclass_fields__[name].metadata["where"])
 
     def has(self, name: str) -> bool:
-        """Whether the capability of that name is declared."""
+        """Whether the capability with this name is declared."""
         return bool(getattr(self, name))

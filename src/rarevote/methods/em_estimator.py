@@ -1,4 +1,4 @@
-"""The base of the methods that the EM loop fits: checkpoints, the run of the loop, and its end."""
+"""The base of the methods that the EM loop fits: checkpoints, the run of the loop, and its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rarevote.em.model import EMModel, HeldShared
 from rarevote.errors import ConvergenceWarning, ParameterError, warn_user
 from rarevote.methods.base import Estimator, Fit, FloatArray, Request
 
-# With the workers held, tasks settle on their own and quickly: this is close to rounding.
+# With the workers held fixed, tasks converge quickly and independently: this is close to rounding.
 _NEW_CHANGE = 1e-9
 
 
@@ -49,14 +49,14 @@ class EMEstimator(Estimator):
         Arguments that are not named here are as in :meth:`Estimator.fit`.
 
         Args:
-            checkpoint: a folder that saves the fit now and then; after a crash the same call resumes it.
+            checkpoint: a folder where the fit is saved at intervals; after a crash, the same call resumes it.
             checkpoint_every: iterations between two checkpoints.
         """
         kept = saved_in(checkpoint, checkpoint_every)
         return self.fit_request(data, true_labels, options, callback=callback, checkpoint=kept)
 
     def _em(self, request: Request, model: EMModel[Any, Any, Any], rule: StoppingRule, **options: Any) -> Run:
-        """Run the loop where the request says; ``options`` are those of :func:`~rarevote.em.loop.run_em`."""
+        """Run the loop with the runner of the request; ``options`` are those of :func:`~rarevote.em.loop.run_em`."""
         if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 0):
             raise ParameterError(f"n_iter must be a whole number of at least 0, got {rule.n_iter!r}")
         crowd, gold, runner = request.crowd, request.gold, request.runner
@@ -69,7 +69,7 @@ class EMEstimator(Estimator):
     def _ended(self, run: Run, parameters: dict[str, Any]) -> Fit:
         """The result of a run; a warning if it did not end by its stopping rule."""
         fit = Fit.of(run, parameters)
-        if not fit.converged and self.tol > 0 and fit.n_iter > 0:  # a fit of no iteration is asked for its start
+        if not fit.converged and self.tol > 0 and fit.n_iter > 0:  # a fit with no iterations returns its starting point
             warn_user(
                 f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter to let it converge",
                 ConvergenceWarning,
@@ -77,6 +77,6 @@ class EMEstimator(Estimator):
         return fit
 
     def _new_posterior(self, held: HeldShared[Any, Any, Any], annotations: Annotations) -> FloatArray:
-        """Posterior of new tasks, (n_tasks, n_classes), from a model that holds everything else."""
+        """Posterior of new tasks, (n_tasks, n_classes), from a model in which everything else is fixed."""
         rule = StoppingRule(self.n_iter, _NEW_CHANGE, np.inf)
         return LocalRunner(self.n_jobs).run(held, annotations, np.empty(0, dtype=np.int32), rule).posterior

@@ -1,4 +1,4 @@
-"""Evidence: what the prior and each vote on a task say about its class, where a posterior is a sum of them in logs."""
+"""Evidence: the contributions of the prior and of each vote to the log posterior of a task."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Evidence:
 
     Attributes:
         log_prior: of every class, (n_classes).
-        of_votes: log probability of each vote under each class, (n_votes, n_classes); a constant per vote is free.
+        of_votes: log probability of each vote under each class, (n_votes, n_classes); up to a constant per vote.
         ability: probability that the worker behind each vote recognises each class, on a task of average difficulty,
             (n_votes, n_classes).
-        difficulty: of the task for each class on the method's scale, larger is harder, (n_classes); None where the
-            method knows none.
-        of_features: what features of the task add to its log prior, (n_classes); None where none count.
+        difficulty: of the task for each class on the method's scale, larger is harder, (n_classes); None if the
+            method has none.
+        of_features: what features of the task add to its log prior, (n_classes); None if none are used.
     """
 
     log_prior: FloatArray
@@ -32,26 +32,26 @@ class Evidence:
 
 
 class WeighsVotes(Estimator):
-    """A method that can say what each vote on a task says about its class.
+    """A method that can show the contribution of each vote to the class of a task.
 
-    Where votes are independent given the class, the posterior of a task is a sum in logs::
+    If votes are independent given the class, the posterior of a task is a sum in logs::
 
         log P(class k | votes) = log prior_k + sum over votes log P(vote | class k) + constant
 
-    so that every vote has a share in the outcome that can be shown; :mod:`rarevote.diagnose.explain` shows it.
+    so every vote has a contribution that can be shown; :mod:`rarevote.diagnose.explain` shows it.
     """
 
     def evidence(self, task: int) -> Evidence:
-        """The evidence on the task of that number; those behind all tasks have no votes."""
+        """The evidence on the task with this number; numbers after the last task are items without votes."""
         crowd = self.annotations_
         votes = crowd.votes_on(task)
         return self._evidence(task, crowd.worker[votes].astype(np.int64), crowd.label[votes].astype(np.int64))
 
     @property
     def item_difficulty_(self) -> FloatArray | None:
-        """How much lower the log odds of an average worker to be right are than on an average task; larger is harder.
+        """By how much the task lowers an average worker's log odds of being right, compared with an average task.
 
-        ``(n_tasks)``, or ``(n_tasks, n_classes)`` where it depends on the class; None where the method knows none.
+        ``(n_tasks)``, or ``(n_tasks, n_classes)`` if it depends on the class; None if the method has none.
         """
         return None
 
@@ -61,7 +61,7 @@ class WeighsVotes(Estimator):
 
 
 def right_or_uniform(log_odds: FloatArray, label: IntArray) -> FloatArray:
-    """Log probability of each vote under each class, where errors are uniform over the other classes.
+    """Log probability of each vote under each class, if errors are uniform over the other classes.
 
     Args:
         log_odds: log odds of being right under each class, (n_votes, n_classes).
@@ -69,7 +69,7 @@ def right_or_uniform(log_odds: FloatArray, label: IntArray) -> FloatArray:
     """
     n_classes = log_odds.shape[1]
     is_right = label[:, None] == np.arange(n_classes)
-    # log sigmoid(x) = -log(1 + exp(-x)), and of the rest -log(1 + exp(x)): neither can overflow.
+    # log sigmoid(x) = -log(1 + exp(-x)), and log(1 - sigmoid(x)) = -log(1 + exp(x)): neither can overflow.
     log_right = -np.logaddexp(0.0, -log_odds)
     log_wrong = -np.logaddexp(0.0, log_odds) - np.log(max(n_classes - 1, 1))
     return np.asarray(np.where(is_right, log_right, log_wrong))

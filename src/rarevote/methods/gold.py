@@ -38,18 +38,18 @@ def require_gold(method: Estimator, gold: Gold) -> None:
 
 @dataclass(eq=False, repr=False)
 class GoldMajorityVote(WeightedVote):
-    """A vote in which every worker weighs as much as their accuracy on the gold tasks.
+    """A vote in which every worker is weighted by their accuracy on the gold tasks.
 
     ::
 
-        skill_r = share of r's answers on gold tasks that are right, an answer repeated word for word counting once
+        skill_r = share of r's answers on gold tasks that are right; an identical repeated answer counts once
         score of class k for a task = sum of the skills of those who voted k
 
-    ``probas_`` are the scores divided by their sum, uniform where every voter has skill 0. Gold tasks get their known
-    label. Needs ``fit(data, true_labels)``; of a task with several gold labels each is right.
+    ``probas_`` are the scores divided by their sum, or uniform if every voter has skill 0. Gold tasks get their known
+    label. Needs ``fit(data, true_labels)``; if a task has several gold labels, each of them counts as right.
 
     Args:
-        default_skill: the skill of workers without an answer on a gold task, and in :meth:`predict` of workers that
+        default_skill: the skill of workers without an answer on a gold task, and, in :meth:`predict`, of workers that
             the fit has not seen; None for the mean skill of the workers that have one.
 
     Example:
@@ -107,15 +107,15 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
         pi_k       = (gold tasks of class k + s) / (gold tasks + s K)
         posterior of a task:  q_k ∝ pi_k prod_r e_r(y_r | k)
 
-    with ``s`` = ``smoothing``, a Dirichlet prior as heavy as ``s`` answers per cell. Its mean ``p`` is the confusion
-    matrix of the whole crowd, ``p(y | k) = (all such answers + s) / (all answers on class k + s K)``: a worker with
-    few gold answers resembles the crowd, and one without any gets exactly its matrix. Gold tasks get their known
-    label. Needs ``fit(data, true_labels)``.
+    with ``s`` = ``smoothing``, a Dirichlet prior with the weight of ``s`` answers per cell. Its mean ``p`` is the
+    confusion matrix of the whole crowd, ``p(y | k) = (all such answers + s) / (all answers on class k + s K)``: a
+    worker with few gold answers resembles the crowd, and a worker without any gets exactly the crowd's matrix. Gold
+    tasks get their gold label. Needs ``fit(data, true_labels)``.
 
     Args:
         smoothing: weight of the prior, above 0.
-        toward: the prior's mean: "crowd" as above, or "uniform" for ``p = 1/K``, with which workers without gold
-            answers do not count at all.
+        toward: the prior's mean: "crowd" as above, or "uniform" for ``p = 1/K``, for which workers without gold
+            answers do not count.
 
     Example:
         >>> from rarevote.methods.gold import GoldDawidSkene
@@ -189,7 +189,7 @@ def _answers_on_gold(annotations: Annotations, gold: Gold) -> FloatArray:
 
 
 def _posterior(annotations: Annotations, errors: FloatArray, priors: FloatArray) -> FloatArray:
-    """Posterior per task by the errors of each worker, (n_workers, K, K)."""
-    # Of the whole table: of a column alone, NumPy 1.26 rounds a logarithm now in one way, now in another.
+    """Posterior per task from the errors of each worker, (n_workers, K, K)."""
+    # Logarithms of the whole table: NumPy 1.26 does not round those of a single column consistently.
     of_votes = np.log(errors[annotations.worker, annotations.label])
     return posterior_from_votes(annotations, of_votes, np.log(priors))

@@ -16,15 +16,15 @@ from rarevote.methods.base import Estimator, Fit, Request
 
 @dataclass(eq=False, repr=False)
 class KOS(Estimator):
-    """Message passing for two classes: how likely each task is positive, and how far each worker is to be believed.
+    """Message passing for two classes: how likely each task is to be positive, and how reliable each worker is.
 
-    With votes ``A_ij`` of worker j on task i as +1 or -1, every vote carries two numbers::
+    With votes ``A_ij`` of worker j on task i as +1 or -1, every vote has two messages::
 
-        x_ij = sum over the other votes on task i of A_ij' y_ij'      what the others say of the task
+        x_ij = sum over the other votes on task i of A_ij' y_ij'      what the other votes say about the task
         y_ij = sum over the other votes of worker j of A_i'j x_i'j    how well the worker's other votes fit
 
-    from ``y ~ N(1, 1)``, and in the end ``sign(sum_j A_ij y_ij)``. Only the direction of the messages matters, so they
-    are scaled to a largest value of 1 in every round. The start is drawn in the order of tasks and workers.
+    starting from ``y ~ N(1, 1)``; the result is ``sign(sum_j A_ij y_ij)``. Only the direction of the messages matters,
+    so they are scaled to a largest value of 1 in every round. The start is drawn in the order of tasks and workers.
 
     ``probas_`` are the weights of the votes for a class over the weights of all, ``(1 + sum_j A_ij y_ij / sum_j
     |y_ij|) / 2``: a score, not a probability. Ties go to the first class in sorted order.
@@ -57,7 +57,7 @@ class KOS(Estimator):
         if crowd.n_classes == 1:
             return Fit(np.ones((crowd.n_tasks, 1)), n_iter=0)
         task, worker = crowd.task_of_annotation(), crowd.worker.astype(np.int64)
-        order = np.lexsort((worker, task))  # however the rows came
+        order = np.lexsort((worker, task))  # whatever the order of the rows
         worker, sign = worker[order], np.where(crowd.label[order] == 0, 1.0, -1.0)
         trust = np.random.RandomState(self.random_state).normal(1.0, 1.0, len(task))
         for number in range(1, self.n_iter + 1):

@@ -22,7 +22,7 @@ OnMissingSkill = Literal["error", "ignore", "value"]
 
 
 class Answers(NamedTuple):
-    """Answers to compare with a result; one that a worker repeats word for word on a task counts once."""
+    """Answers to compare with a result; an identical answer that a worker repeats on a task counts once."""
 
     task: IntArray
     worker: IntArray
@@ -31,7 +31,7 @@ class Answers(NamedTuple):
 
     @classmethod
     def of(cls, annotations: Annotations) -> Answers:
-        """The answers of a crowd, repetitions left out (as crowd-kit counts skills)."""
+        """The answers of a crowd, without repetitions (as crowd-kit counts skills)."""
         task = annotations.task_of_annotation()
         worker, label = annotations.worker.astype(np.int64), annotations.label
         answer = (task * annotations.n_workers + worker) * annotations.n_classes + label
@@ -47,7 +47,7 @@ class Answers(NamedTuple):
 
 
 class VoteShares(NamedTuple):
-    """The plain vote as runners see it: a posterior to start with, and no loop."""
+    """The plain vote as a model for runners: a starting posterior, and no loop."""
 
     n_classes: int
 
@@ -94,7 +94,7 @@ class MajorityVote(Estimator):
 
         Args:
             skills: weights of the workers: a Series indexed by worker, or a mapping; NaN means no skill.
-            true_labels: refused: a vote learns nothing.
+            true_labels: refused: a majority vote does not learn.
         """
         return self.fit_request(data, true_labels, options, callback=callback, skills=skills)
 
@@ -110,7 +110,7 @@ class MajorityVote(Estimator):
         return Fit(normalise_rows(votes), {"ignored": ignored})
 
     def _weighted_votes(self, annotations: Annotations, given: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Sums of skills by task and class, and which workers' votes do not count."""
+        """Sums of skills by task and class, and the workers whose votes do not count."""
         items = dict(given) if isinstance(given, Mapping) else dict(given.items())
         known = {name: float(skill) for name, skill in items.items() if not np.isnan(skill)}
         names = annotations.workers.tolist()

@@ -1,16 +1,16 @@
-"""Memory that a fit takes, estimated from the sizes of the crowd, and the refusal where there is not enough.
+"""Estimate the memory of a fit from the sizes of the crowd, and refuse the fit if there is not enough.
 
-A method says how many tables of 8-byte numbers it has in memory at the same time, by their shape
+A method states how many tables of 8-byte numbers it has in memory at the same time, by their shape
 (:attr:`Estimator.memory_model <rarevote.methods.base.Estimator.memory_model>`)::
 
-    t tasks    w workers    k classes    v votes, where a fit of few votes is computed in whole arrays
+    t tasks    w workers    k classes    v votes, if a fit of few votes is computed in whole arrays
 
 >>> from rarevote.methods.dawid_skene import DawidSkene
 >>> sizes = Sizes(n_tasks=5000, n_workers=1000, n_classes=1000, n_annotations=40_000)
 >>> gigabytes(needed_memory(DawidSkene(), sizes))
 '32.1 GB'
 
-The numbers are measured, at their least: a fit that is refused would have failed.
+The numbers are measured lower limits: a fit that is refused would have failed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
 _BYTES = 8
-# Below this nothing is refused: what a machine tells of its memory is not so exact.
+# Below this nothing is refused: the free memory that a machine reports is not that exact.
 _MIN_REFUSED = 1 << 28
-# Methods that keep little for every worker, in the order in which they are proposed.
+# Methods that store little per worker, in the order in which they are suggested.
 _SMALLER = ("class-conditional", "majority-vote")
 
 
 class Sizes(NamedTuple):
-    """What a crowd's memory depends on."""
+    """The sizes of a crowd that its memory depends on."""
 
     n_tasks: int
     n_workers: int
@@ -45,15 +45,15 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, crowd: Any) -> Sizes:
-        """Those of a crowd."""
+        """The sizes of a crowd."""
         return cls(*(int(getattr(crowd, name)) for name in cls._fields))
 
 
 def needed_memory(estimator: Estimator, sizes: Sizes) -> int:
-    """Bytes that a fit has in memory at the same time, beside the votes."""
+    """Bytes that a fit needs in memory at the same time, besides the votes."""
     in_arrays = sizes.n_annotations if is_small(sizes.n_annotations, sizes.n_classes) else 0
     size = {"t": sizes.n_tasks, "w": sizes.n_workers, "k": sizes.n_classes, "v": in_arrays}
-    # What there is of every task may be stored in single precision.
+    # The state of the tasks can be stored in single precision.
     of_task = np.dtype(estimator.dtype).itemsize / _BYTES
     return int(
         sum(
@@ -68,8 +68,8 @@ def require_memory(estimator: Estimator, sizes: Sizes, available: int | None = N
 
     Args:
         estimator: the method with its parameters.
-        sizes: of the crowd, or of what is held in one place of it.
-        available: bytes; by default what this process may take.
+        sizes: the sizes of the crowd, or of the part in one process.
+        available: bytes; by default, what this process can use.
         where: whose memory that is, for the message.
 
     Raises:
@@ -88,7 +88,7 @@ def require_memory(estimator: Estimator, sizes: Sizes, available: int | None = N
 
 
 def out_of_memory(estimator: Estimator, sizes: Sizes) -> NotEnoughMemoryError:
-    """The error for a fit that was not refused and ran out of memory all the same."""
+    """The error for a fit that was not refused but ran out of memory."""
     needed = gigabytes(needed_memory(estimator, sizes))
     return NotEnoughMemoryError(
         f"{estimator.method_name} ran out of memory with {_described(sizes)}; it needs at least {needed} beside the "

@@ -1,7 +1,7 @@
-"""New tasks of known workers: what a fit learned about people, used on tasks that it has not seen.
+"""Label new tasks of known workers with what a fit learned about these workers.
 
 A method that can do so mixes in :class:`PredictsNewTasks` and says how the votes on new tasks become a posterior;
-reading the data, matching names and giving results back in kind is done here.
+this module reads the data, matches names and returns results in the type of the data.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit
 from rarevote.methods.registry import METHODS, methods_that
 
-_SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far within it
+_SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials stay far below it
 
-# What a file keeps of how probabilities are reported, beside the arrays of the method; version 0.2 did not.
+# How probabilities are reported is stored in the file beside the arrays of the method; version 0.2 did not store it.
 _OF_CALIBRATION = {"vote_shares": "k:share", "mean_p": "k:share"}
 
 
@@ -57,11 +57,11 @@ def posterior_from_votes(annotations: Annotations, of_votes: FloatArray, log_pri
 
 @dataclass(frozen=True, eq=False)
 class NewTasks:
-    """New tasks as a fitted method sees them.
+    """New tasks with their results.
 
     Attributes:
         annotations: their votes, numbered by the classes of the fit.
-        source: what the data came as.
+        source: the original form of the data.
         posterior: probability of every class, (n_tasks, n_classes).
         codes: class number of every task, (n_tasks).
         n_unseen_workers: workers that the fit had not seen.
@@ -75,14 +75,14 @@ class NewTasks:
 
 
 class PredictsNewTasks(Estimator):
-    """Adds ``predict`` and ``predict_proba`` to a method whose workers are known after the fit."""
+    """Adds ``predict`` and ``predict_proba`` to a method that learns about workers."""
 
     #: whether the method has a value for workers that the fit did not see
     takes_unseen_workers: ClassVar[bool] = False
-    #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
+    #: whether a label that the fit did not see can be a class: True if a vote has the same weight for all classes
     takes_new_labels: ClassVar[bool] = False
     #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1; behind a
-    #: colon what they hold, where that is not just any number: p for probabilities, share for those that sum to one,
+    #: colon what they hold, if not just any number: p for probabilities, share for those that sum to one,
     #: log for logarithms of probabilities, n for counts
     saved_arrays: ClassVar[Mapping[str, str]] = {}
 
@@ -94,7 +94,7 @@ class PredictsNewTasks(Estimator):
 
         Raises:
             InputError: the file cannot be written, or ids are neither text nor numbers.
-            NotFittedError: there is nothing to save yet.
+            NotFittedError: the method is not fitted yet.
         """
         crowd = self.annotations_
         if not self._result.parameters:
@@ -122,8 +122,8 @@ class PredictsNewTasks(Estimator):
         """Posterior of new tasks, (n_tasks, n_classes).
 
         Args:
-            annotations: the new votes; classes are those of the fit (and new ones where the method takes them),
-                workers are numbered on their own.
+            annotations: the new votes; classes are those of the fit (and new ones if the method supports them),
+                workers have their own numbers.
             worker: the fit's number of each of these workers, or -1.
         """
         raise NotImplementedError
@@ -131,17 +131,17 @@ class PredictsNewTasks(Estimator):
     def predict_proba(self, data: Any, **options: Any) -> Any:
         """Probability of every class for new tasks, with the workers as they were fitted.
 
-        Votes alone decide: gold that the fit was given is not kept.
+        Only votes count: the gold of the fit is not stored.
 
         Args:
             data: annotations, in any form that :meth:`fit` takes.
             **options: how to read them, as in :meth:`fit`.
 
         Returns:
-            A frame task x class, of the kind that ``data`` is.
+            A frame task x class, of the same type as ``data``.
 
         Raises:
-            InputError: a label or a worker that the fit has not seen, unless the method has a use for them.
+            InputError: a label or a worker that the fit has not seen, unless the method supports them.
         """
         found = self.label_new(data, **options)
         crowd, source = found.annotations, found.source
@@ -149,7 +149,7 @@ class PredictsNewTasks(Estimator):
         return source.deliver(Table({"task": crowd.task_names()}, values, columns_name="label", dtypes=source.dtypes))
 
     def predict(self, data: Any, **options: Any) -> Any:
-        """One label per new task; arguments as for :meth:`predict_proba`."""
+        """One label per new task; arguments are as for :meth:`predict_proba`."""
         found = self.label_new(data, **options)
         crowd, source = found.annotations, found.source
         labels = crowd.classes[found.codes]
@@ -157,7 +157,7 @@ class PredictsNewTasks(Estimator):
         return source.deliver(Table(names, {"agg_label": labels}, series=True, dtypes=source.dtypes))
 
     def label_new(self, data: Any, **options: Any) -> NewTasks:
-        """New tasks with labels, probabilities and what they came from, in arrays; arguments as for :meth:`predict`."""
+        """Labels, probabilities and votes of new tasks, as arrays; arguments are as for :meth:`predict`."""
         fitted = self.annotations_
         found = one_problem(read_or_empty(data, **options))
         crowd, source = found.annotations, found.source
@@ -184,7 +184,7 @@ class PredictsNewTasks(Estimator):
         label = class_number[crowd.label].astype(smallest_unsigned(len(classes)))
         crowd = replace(crowd, label=label, classes=classes)
         posterior = self._posterior_of(crowd, worker)
-        # Written so that NaN fails; a model from a file may hold numbers that no fit gives.
+        # Written so that NaN fails; a model from a file can hold numbers that no fit produces.
         wrong = ~(np.abs(posterior.sum(axis=1) - 1.0) < _SUM_TOLERANCE)
         if wrong.any():
             first = crowd.task_names()[int(wrong.argmax())]
@@ -200,7 +200,7 @@ def _numbers(names: NDArray[Any], known: NDArray[Any]) -> IntArray:
     return np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
 
 
-# What an array holds, and between which bounds; roundings of a logarithm may lead a little above 0.
+# The contents of an array, and their bounds; rounding can move a logarithm slightly above 0.
 _RANGES = {
     "": (-np.inf, np.inf),
     "p": (0.0, 1.0 + 1e-9),
@@ -213,7 +213,7 @@ _RANGES = {
 def load(path: str | Path) -> PredictsNewTasks:
     """The fitted method that ``model.save(path)`` or ``rarevote aggregate --model-out`` wrote.
 
-    It labels new tasks exactly as the saved one did, to the last bit. It knows the workers and the classes, but none of
+    It labels new tasks exactly as the saved one did, to the last bit. It has the workers and the classes, but none of
     the tasks that it was fitted on: ``labels_`` and ``probas_`` are empty.
 
     Raises:
@@ -261,14 +261,14 @@ def load(path: str | Path) -> PredictsNewTasks:
 
 
 def _kept(calibration: FitCalibration | None) -> dict[str, FloatArray]:
-    """What a file keeps of how probabilities are reported; nothing where the method reports them itself."""
+    """The arrays in a file that say how probabilities are reported; none if the method reports them itself."""
     if calibration is None or not isinstance(calibration.calibrator, (Tempered, Smoothed)):
         return {}
     return {"vote_shares": calibration.calibrator.vote_shares, "mean_p": calibration.mean}
 
 
 def _checked(saved: SavedModel, wanted: Mapping[str, str]) -> dict[str, FloatArray]:
-    """The arrays that the method needs, each of the right shape and without anything that is no number."""
+    """The arrays that the method needs, each checked for its shape and for values that are not numbers."""
     size = {"w": {len(saved.workers)}, "k": {len(saved.classes)}, "c": {1, len(saved.classes)}}
     arrays = {}
     for name, declared in wanted.items():
@@ -289,7 +289,7 @@ def _checked(saved: SavedModel, wanted: Mapping[str, str]) -> dict[str, FloatArr
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a parameter from a file is of the type that the constructor declares."""
+    """Whether a parameter from a file has the type that the constructor declares."""
     if hint is Any:
         return True
     origin, options = get_origin(hint), get_args(hint)
@@ -307,15 +307,15 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 @named_arguments(ReadOptions)
 def predict(model: Any, data: Any, **reading: Unpack[ReadArguments]) -> tuple[NewTasks, dict[str, Any]]:
-    """New tasks of people that a model knows, and their rows for a file.
+    """Label new tasks of workers that a model knows; also returns the rows for a file.
 
     Args:
-        model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
-        data: whatever :func:`read` takes.
+        model: a fitted method that labels new tasks, such as :func:`rarevote.load` returns.
+        data: anything that :func:`read` takes.
     """
     crowd = one_problem(read(data, **reading))
     votes, fitted = crowd.annotations, model.annotations_
-    # Text says "7" where Parquet or JSON says 7.
+    # A text file has "7" where Parquet or JSON has 7.
     workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
     classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
     found = model.label_new(replace(votes, workers=workers, classes=classes))

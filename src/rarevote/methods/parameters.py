@@ -1,6 +1,6 @@
 """Parameters of a method: those of its constructor, by name, and the checks of their values.
 
-Values come as users write them, and are resolved to one per class where they are of classes.
+Values are given as users write them; those that concern classes are resolved to one value per class.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from rarevote.errors import ParameterError
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.registry import DeclaredCapabilities, require_capability
 
-# Parameters that only methods with a capability have.
+# Parameters that only methods with this capability have.
 _OF_CAPABILITIES = {"dtype": "float32", "ordered": "ordered"}
 
 
 class HasParameters:
-    """The constructor's parameters by name, as scikit-learn asks for them."""
+    """The constructor's parameters by name, as scikit-learn requires."""
 
     #: name on the command line
     method_name: ClassVar[str] = ""
-    #: what the method can do, as its line in the registry says; read from the class or an instance
+    #: what the method can do, from its entry in the registry; can be read from the class or an instance
     capabilities: ClassVar[Capabilities] = DeclaredCapabilities()  # type: ignore[assignment]
 
     @classmethod
@@ -75,7 +75,7 @@ def check_choice(name: str, value: Any, *choices: str | None) -> None:
 
 
 def state_dtype(value: Any) -> np.dtype[Any]:
-    """The type that a fit keeps the state of its tasks in, from the parameter ``dtype``."""
+    """The type in which a fit stores the state of its tasks, from the parameter ``dtype``."""
     if str(value) not in ("float64", "float32"):
         raise ParameterError(f'dtype must be "float64" or "float32", got {value!r}')
     return np.dtype(str(value))
@@ -116,7 +116,7 @@ def resolve_prior(prior: Any, classes: NDArray[Any], *, name: str = "prior") -> 
         prior: "uniform", "estimate", or the values (a sequence in the order of the classes, a mapping or Series by
             class); values are normalised.
         classes: names of the classes.
-        name: how messages call it.
+        name: the name of the parameter in messages.
     """
     if prior is None or (isinstance(prior, str) and prior == "uniform"):
         return np.full(len(classes), -np.log(max(len(classes), 1))), False

@@ -1,8 +1,8 @@
-"""PLAT: a vote whose threshold is read off the histogram of positive shares (Zhang, Wu and Sheng 2015).
+"""PLAT: a vote whose threshold is taken from the histogram of positive shares (Zhang, Wu and Sheng 2015).
 
-When annotators are biased against the rare class, its items gather below half of the votes. They still form a hump of
-their own in the histogram of "share of positive votes per item"; PLAT puts the threshold into the valley between the
-two humps and lets the positive side grow a little, instead of cutting at one half.
+When annotators are biased against the rare class, its items get less than half of the votes. They still form a separate
+peak in the histogram of "share of positive votes per item"; PLAT puts the threshold into the valley between the
+two peaks and extends the positive side a little, instead of using one half.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from rarevote.errors import InputError
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit, Request, fitted_result
 
-# Shares this close are one share: 1/3 and 2/6 must fall into the same bin.
+# Shares this close count as equal: 1/3 and 2/6 must fall into the same bin.
 _SAME_SHARE = 1e-5
-# A bump lower than this part of the mean bin is noise, no peak.
+# A bump lower than this part of the mean bin is noise, not a peak.
 _LEAST_BUMP = 0.03
 _NONE = -1
 
 
 class Landmarks(NamedTuple):
-    """Bins that explain a threshold; -1 where there is none."""
+    """Bins that explain a threshold; -1 for a missing one."""
 
     peak1: int
     peak2: int
     valley: int
     cut: int  # t: the last bin below the first threshold
-    highest_negative: int  # the last negative bin after the positive side has grown
+    highest_negative: int  # the last negative bin after the positive side was extended
 
 
 def find_landmarks(share: FloatArray, count: IntArray) -> Landmarks:
@@ -86,16 +86,16 @@ def _extremes(c: list[int], least_bump: int) -> tuple[list[int], list[int]]:
 class PLAT(Estimator):
     """Positive label frequency threshold: a two-class vote with a threshold learned from the data.
 
-    The positive class is the one with fewer votes; if both have as many, the last in sorted order (``1`` of 0 and 1,
-    ``"yes"`` of no and yes). Items are sorted into bins by their share of positive votes, and items above the
+    The positive class is the one with fewer votes; if both have the same number, the last in sorted order (``1`` of 0
+    and 1, ``"yes"`` of no and yes). Items are sorted into bins by their share of positive votes, and items above the
     threshold are positive. The threshold starts in the valley between the two highest peaks of the histogram, and is
-    then lowered as long as the positive side stays within a bound set by the sizes of both sides. Who voted does not
-    matter, but of repeated (task, worker) pairs only the last counts, whatever ``keep`` says.
+    then lowered as long as the positive side stays within a bound set by the sizes of both sides. It does not matter
+    who voted, but only the last vote of a repeated (task, worker) pair counts, whatever ``keep`` says.
 
     ``probas_`` follow the decision: the share of positive votes, stretched by two straight lines so that the
     threshold falls on 1/2. They rank items and agree with ``labels_``; they are not calibrated probabilities.
 
-    The method is for two classes. With a single class every item gets it; more than two are an error.
+    The method is for two classes. With a single class, every item gets that class; more than two raise an error.
 
     Example:
         >>> from rarevote.methods.plat import PLAT
@@ -146,7 +146,7 @@ class PLAT(Estimator):
     # -- results -----------------------------------------------------------------------------------------------------
 
     def _to_calibrate(self) -> FloatArray:
-        """Shares of the votes as they are: those of ``probas_`` are stretched to the threshold."""
+        """The shares of the votes, not those of ``probas_``, which are stretched to the threshold."""
         votes = _last_votes(self.annotations_)
         return np.asarray(votes / votes.sum(axis=1, keepdims=True))
 
@@ -172,7 +172,7 @@ class PLAT(Estimator):
 
     @property
     def first_threshold_(self) -> float | None:
-        """The threshold before the positive side grew."""
+        """The threshold before the positive side was extended."""
         return self._landmark("cut")
 
     @property
@@ -203,7 +203,7 @@ class PLAT(Estimator):
 
 
 def _last_votes(annotations: Annotations) -> FloatArray:
-    """Votes per task and class, (n_tasks, K), the last of each (task, worker) pair only."""
+    """Votes per task and class, (n_tasks, K), with only the last vote of each (task, worker) pair."""
     pair = annotations.task_of_annotation() * annotations.n_workers + annotations.worker
     distinct, from_the_end = np.unique(pair[::-1], return_index=True)
     if distinct.size == pair.size:

@@ -1,4 +1,4 @@
-"""The Rasch model for tasks whose truth is known: who is able, what is hard."""
+"""The Rasch model for tasks whose truth is known: abilities and difficulties."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     abilities, a uniform class prior and errors uniform over the other classes.
 
     Args:
-        n_iter: the most rounds; a round solves the problem with up to 500 passes, and two are usually enough.
+        n_iter: the largest number of rounds; a round solves the problem with up to 500 passes, and two are usually
+            enough.
         tol: the Euclidean norm of the gradient at which the problem counts as solved.
         sigma_theta: spread of abilities around their mean.
         sigma_beta: spread of difficulties around their mean.
@@ -93,7 +94,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
             np.full(2, self.sigma_beta),
             np.full(2, self.sigma_theta_mu),
             np.full(2, self.sigma_beta_mu),
-            np.zeros(2),  # the class is known, so its prior only adds a constant: none
+            np.zeros(2),  # the class is known, so its prior would only add a constant
             ability="shared",
             difficulty="shared",
         )
@@ -123,7 +124,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
 
     def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         n_classes = self.annotations_.n_classes
-        # Tasks without gold are taken to be of mean difficulty.
+        # Tasks without gold are assumed to have the mean difficulty.
         log_odds = (self._parameter("abilities")[worker] - self._parameter("mu_beta"))[:, None]
         return Evidence(
             log_prior=np.full(n_classes, -np.log(n_classes)),
@@ -144,12 +145,12 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
 
     @property
     def item_difficulty_(self) -> FloatArray:
-        """Difficulty of every task against their mean; 0 for tasks without gold."""
+        """Difficulty of every task relative to the mean; 0 for tasks without gold."""
         return np.asarray(self._parameter("difficulties") - self._parameter("mu_beta"))
 
 
 def _right_or_wrong(annotations: Annotations, gold: Gold) -> tuple[Annotations, IntArray, IntArray]:
-    """The votes on gold tasks with "right" and "wrong" for labels, and the numbers of their workers and tasks.
+    """The votes on gold tasks with "right" and "wrong" as labels, and the numbers of their workers and tasks.
 
     Other workers are left out, because abilities are centred over the workers of the fit.
     """
@@ -170,6 +171,6 @@ def _right_or_wrong(annotations: Annotations, gold: Gold) -> tuple[Annotations, 
 
 
 def _weighted_vote(annotations: Annotations, log_odds: FloatArray) -> FloatArray:
-    """Posterior when worker ``r`` is right with these odds and errors are uniform over the other classes."""
+    """Posterior if worker ``r`` is right with these odds and errors are uniform over the other classes."""
     log_others = np.log(max(annotations.n_classes - 1, 1))
     return posterior_from_log_scores(annotations.votes((log_odds + log_others)[annotations.worker]))

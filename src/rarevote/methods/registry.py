@@ -1,4 +1,4 @@
-"""All methods and what each can do: the one list that the package, the command line, dask, docs and the study read.
+"""All methods and what each can do: the list that the package, the command line, dask, docs and the study use.
 
 Loaded by ``import rarevote``, so it imports nothing heavy.
 """
@@ -22,15 +22,15 @@ _NONE = Capabilities()
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """A method before it is loaded.
+    """A method in the registry; its module is not loaded.
 
     Attributes:
-        name: on the command line.
-        class_name: in Python.
+        name: name on the command line.
+        class_name: name in Python.
         module: below ``rarevote.methods``.
-        summary: what it is, in half a line.
+        summary: a summary of half a line.
         capabilities: what it can do; the class reads them from here.
-        title: in prose, tables and charts; the name if empty.
+        title: name in prose, tables and charts; empty for ``name``.
     """
 
     name: str
@@ -76,23 +76,23 @@ _LISTED = (
     ("rasch", "Rasch", "rasch", "abilities and difficulties where all truth is known; needs gold",
      replace(_EM, needs_gold=True)),
 )  # fmt: skip
-#: what is fitted when nobody chose a method
+#: the default method
 DEFAULT_METHOD = "anchored-rasch"
-#: what is fitted when nobody chose a method and classes are grades
+#: the default method if classes are grades
 ORDERED_METHOD = "anchored-ordered"
 METHODS: dict[str, MethodEntry] = {row[0]: MethodEntry(*row) for row in _LISTED}
 
 
 def method_title(name: str) -> str:
-    """What prose, tables and charts call a method."""
+    """The name of a method in prose, tables and charts."""
     return (METHODS[name].title if name in METHODS else "") or name
 
 
 def find_method(name: str) -> MethodEntry:
-    """The method of that name.
+    """The method with this name.
 
     Raises:
-        ParameterError: there is none; the message names the nearest.
+        ParameterError: there is no such method; the message names the most similar one.
     """
     if name in METHODS:
         return METHODS[name]
@@ -106,7 +106,7 @@ def find_method(name: str) -> MethodEntry:
 
 
 class DeclaredCapabilities:
-    """What a class of estimators can do, as its line in the list says; of a class that is not listed, nothing."""
+    """The capabilities of a class of estimators, from its entry in the list; none for a class that is not listed."""
 
     def __get__(self, instance: HasParameters | None, owner: type[HasParameters]) -> Capabilities:
         return METHODS[owner.method_name].capabilities if owner.method_name in METHODS else _NONE
@@ -122,17 +122,17 @@ def methods_that(capability: str) -> list[str]:
 
 
 def which_methods(capability: str) -> str:
-    """The methods with a capability in a help text: their names, or those of the others where these are fewer."""
+    """The methods with a capability, for a help text: their names, or those of the exceptions if these are fewer."""
     can = methods_that(capability)
     cannot = [name for name in METHODS if name not in can]
     return ", ".join(can) if len(can) <= len(cannot) else f"all methods except {', '.join(cannot)}"
 
 
 def cannot(method: HasParameters, capability: str, option: str = "") -> ParameterError:
-    """The error that says what a method cannot do, and names those that can.
+    """The error that says what a method cannot do, and names methods that can.
 
     Args:
-        option: what asked for it, as the user wrote it.
+        option: the argument that needs it, as the user wrote it.
     """
     name = method.method_name or type(method).__name__
     leave = f"leave {option} out, or " if option else ""
@@ -141,17 +141,17 @@ def cannot(method: HasParameters, capability: str, option: str = "") -> Paramete
 
 
 def require_capability(method: HasParameters, capability: str, option: str = "") -> None:
-    """Refuse what a method cannot do.
+    """Check that a method has a capability.
 
     Raises:
-        ParameterError: it cannot; see :func:`cannot`.
+        ParameterError: it does not; see :func:`cannot`.
     """
     if not method.capabilities.has(capability):
         raise cannot(method, capability, option)
 
 
 def capability_table() -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table of methods and what they can do; a capability of no method has no column."""
+    """Header and rows of the table of methods and capabilities; a capability that no method has gets no column."""
     shown = [name for name in Capabilities.names() if methods_that(name)]
 
     def cell(can: Capabilities, name: str) -> str:

@@ -12,13 +12,13 @@ from rarevote.methods.registry import DEFAULT_METHOD
 
 
 def reported_probabilities(method: Estimator, votes: Annotations, is_jury: bool, draws: DrawsLater) -> Probabilities:
-    """Those of items with votes, then those of items without, by their features or the mean.
+    """Probabilities of items with votes, then of items without, from their features or the mean.
 
     Args:
-        method: fitted.
-        votes: that it was fitted to.
+        method: a fitted method.
+        votes: the votes that it was fitted to.
         is_jury: whether models cast most of the votes.
-        draws: makes the draws of annotators who err independently.
+        draws: makes the draws with independent errors of annotators.
     """
     calibration, outcome = method.calibration_, method.feature_outcome
     mean = np.zeros(votes.n_classes) if calibration is None else calibration.mean

@@ -1,4 +1,4 @@
-"""New items without votes: their labels and probabilities, from features that a fit learned from."""
+"""Labels and probabilities of new items without votes, from their features."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def predict_from_features(model: Any, source: FeatureSource) -> dict[str, Any]:
     """Rows for a file of items without votes, from their features alone.
 
     Args:
-        model: a fitted method, or one that :func:`rarevote.load` gives.
+        model: a fitted method, or one that :func:`rarevote.load` returned.
         source: the features.
 
     Raises:
-        ParameterError: the fit was given no features, or others.
+        ParameterError: the fit had no features, or different ones.
         InputError: the features cannot be used.
     """
     of_features, calibration = model.feature_model, model.calibration_

@@ -1,13 +1,13 @@
-"""Votes as a fitted model would cast them, on the same items by the same people: what a check of fit is made of.
+"""Votes drawn from a fitted model, on the same items by the same annotators, to check how well the model fits.
 
-For every item a class is drawn from its posterior, and what else the model knows of the item (its difficulty) from its
-distribution given the votes; then every person who voted on the item votes again by the fitted chances::
+For every item, a class is drawn from its posterior, and other parameters of the item (its difficulty) from their
+distribution given the votes; then every annotator of the item votes again with the fitted probabilities::
 
     z_i ~ q_i,    P(worker r says l on item i) = a if l = z_i, else (1 - a) e_l
 
-with ``a`` the chance of being right and ``e`` the habit of erring that the method fitted
-(:meth:`Estimator.vote_model <rarevote.methods.base.Estimator.vote_model>`). Of a large crowd some items drawn at random
-are enough: what is looked for are differences of percents.
+with ``a`` the probability of being right and ``e`` the distribution of errors that the method fitted
+(:meth:`Estimator.vote_model <rarevote.methods.base.Estimator.vote_model>`). For a large crowd, a random sample of items
+is enough: the differences of interest are of some percent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray
 
-# Votes that are cast again, and numbers per vote and class that are held at a time.
+# The most votes to draw again, and the most numbers per vote and class in memory at a time.
 _MAX_VOTES = 400_000
 _MAX_CELLS = 8_000_000
 
@@ -34,10 +34,10 @@ class SomeVotes:
 
     Attributes:
         tasks: numbers of these tasks in the crowd, (n).
-        task: which of them each vote is on, ascending, (v).
-        worker: of each vote, (v).
-        label: of each vote, (v).
-        n_classes: of the crowd.
+        task: index into ``tasks`` of each vote, ascending, (v).
+        worker: worker of each vote, (v).
+        label: label of each vote, (v).
+        n_classes: number of classes of the crowd.
     """
 
     tasks: IntArray
@@ -48,7 +48,7 @@ class SomeVotes:
 
     @classmethod
     def of(cls, crowd: Annotations) -> SomeVotes:
-        """All votes, or those on tasks drawn at random where there are too many."""
+        """All votes, or those on a random sample of tasks if there are too many."""
         size = np.diff(crowd.task_ptr)
         most = min(_MAX_VOTES, _MAX_CELLS // max(crowd.n_classes, 1))
         tasks = np.arange(crowd.n_tasks)
@@ -64,37 +64,37 @@ class SomeVotes:
 
     @cached_property
     def size(self) -> IntArray:
-        """Votes on each task, (n)."""
+        """Number of votes on each task, (n)."""
         return np.bincount(self.task, minlength=len(self.tasks))
 
     def counts(self, label: IntArray) -> IntArray:
-        """Votes per task and class, (n, K), where the votes say ``label``."""
+        """Votes per task and class, (n, K), if the votes are ``label``."""
         n, K = len(self.tasks), self.n_classes
         # Classes first in memory: sums and maxima over few classes then run along the tasks.
         return np.bincount(label * n + self.task, minlength=n * K).reshape(K, n).T
 
     def of_votes(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The value of its task for each vote, (v), of an array with one for each of these tasks."""
+        """For each vote, (v), the value of its task, from an array with one value per task."""
         return np.repeat(values, self.size)
 
     def of_tasks(self, values: FloatArray) -> FloatArray:
-        """The rows of these tasks, of an array with one for each task of the crowd."""
+        """The rows of these tasks, from an array with one row per task of the crowd."""
         return np.asarray(values[self.tasks], dtype=np.float64)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over the votes on each task, (n, ...), of an array with a row for each vote."""
+        """Sums over the votes on each task, (n, ...), from an array with one row per vote."""
         return np.asarray(np.add.reduceat(values, np.cumsum(self.size) - self.size, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class VoteModel:
-    """How the people of a fit vote.
+    """How the annotators of a fit vote.
 
     Attributes:
-        votes: whose votes are cast again.
+        votes: the votes that are drawn again.
         posterior: class probabilities of all tasks of the crowd, (n_tasks, K).
-        right: the chance that each vote is right, (v), where the tasks of ``votes`` have these classes, (n).
-        errors: weights of the labels that these workers give on tasks of these classes, (..., K), where they are wrong;
+        right: the probability that each vote is right, (v), if the tasks of ``votes`` have these classes, (n).
+        errors: weights of the labels that these workers give on tasks of these classes, (..., K), if they are wrong;
             uniform over the other classes if None.
     """
 
@@ -111,7 +111,7 @@ class VoteModel:
         return np.cumsum(posterior / np.where(total > 0, total, 1.0), axis=1)
 
     def draw(self, rng: np.random.Generator) -> IntArray:
-        """Labels of all votes, cast again, (v)."""
+        """Labels of all votes, drawn again, (v)."""
         truth = drawn(self._below, rng)
         z = self.votes.of_votes(truth)
         label = z.copy()
@@ -120,7 +120,7 @@ class VoteModel:
         return label
 
     def _instead(self, wrong: IntArray, z: IntArray, rng: np.random.Generator) -> IntArray:
-        """What the votes of these numbers say, that are wrong about a task of class z."""
+        """The labels of the votes with these numbers, which are wrong about a task of class z."""
         K = self.votes.n_classes
         if K < 2:
             return z
@@ -133,7 +133,7 @@ class VoteModel:
 
     @cached_property
     def _errors_below(self) -> FloatArray | None:
-        """Cumulative weights of the labels in place of the right one, row ``worker K + class``; None if too many."""
+        """Cumulative weights of the wrong labels, row ``worker K + class``; None if too many."""
         K, n_workers = self.votes.n_classes, int(self.votes.worker.max()) + 1
         if n_workers * K * K > _MAX_CELLS:
             return None
@@ -148,12 +148,12 @@ class VoteModel:
 
 
 def drawn(below: FloatArray, rng: np.random.Generator, rows: IntArray | None = None) -> IntArray:
-    """A column of each row, by cumulative weights, (n).
+    """A random column for each row, from cumulative weights, (n).
 
     Args:
         below: cumulative weights, (m, K).
-        rng: of the random numbers.
-        rows: rows of ``below`` to draw from, (n); each once if not given.
+        rng: the generator of random numbers.
+        rows: rows of ``below`` to draw from, (n); by default, each row once.
 
     >>> drawn(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]]), np.random.default_rng(0), np.array([0, 1, 1, 0]))
     array([0, 2, 2, 0])
@@ -162,7 +162,7 @@ def drawn(below: FloatArray, rng: np.random.Generator, rows: IntArray | None = N
     flat = np.ascontiguousarray(below).ravel()
     first = (np.arange(len(below)) if rows is None else rows) * K
     u = rng.random(len(first)) * flat.take(first + (K - 1))
-    # How many of the weights are not above u, by bisection: they ascend.
+    # The number of weights that are not above u, by bisection: they ascend.
     place = np.zeros(len(first), dtype=np.int64)
     for step in (1 << power for power in reversed(range(K.bit_length()))):
         ahead = place + step

@@ -1,4 +1,4 @@
-"""Votes weighted by how far workers agree with the result: once (Wawa), or in turns with a falling step size."""
+"""Votes weighted by how far workers agree with the result: once (Wawa), or repeatedly with a falling step size."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rarevote.methods.base import Fit, Request
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
 
-# Scores closer than this are a tie: sums of equal skills must not be told apart by their rounding.
+# Scores closer than this are a tie: rounding must not decide between sums of equal skills.
 _DECIMALS_OF_TIES = 10
 
 
 class WeightedVote(PredictsNewTasks):
-    """A vote in which every worker has a weight, their skill."""
+    """A vote in which every worker is weighted by their skill."""
 
     has_posterior = False
     takes_new_labels = True
@@ -33,12 +33,12 @@ class WeightedVote(PredictsNewTasks):
 
     @property
     def skills_(self) -> Any:
-        """The skill of every worker: how far their answers equal the result, or gold where there is any."""
+        """The skill of every worker: the share of their answers that equal the result, or gold if there is any."""
         return self._series("worker", self._parameter("skills"), "skill")
 
 
 def shares_of(annotations: Annotations, skills: FloatArray) -> FloatArray:
-    """The share of the skills of a task's voters that each class has, (n_tasks, n_classes)."""
+    """Each class's share of the skills of a task's voters, (n_tasks, n_classes)."""
     return normalise_rows(annotations.votes(skills[annotations.worker]))
 
 
@@ -50,7 +50,7 @@ class Wawa(WeightedVote):
         skill_r = share of r's answers that equal the majority vote of their task
         score of class k for a task = sum of the skills of those who voted k
 
-    ``probas_`` are the scores divided by their sum; where every voter of a task has skill 0 they are uniform. Ties of
+    ``probas_`` are the scores divided by their sum; if every voter of a task has skill 0, they are uniform. Ties of
     the majority vote go to the first class in sorted order, so on tied tasks the skills depend on the order of the
     class names.
 
@@ -84,11 +84,11 @@ class ZeroBasedSkill(WeightedVote):
 
     which is a gradient step on the squared difference. The rate begins at ``lr_init`` and is multiplied by
     ``lr_reduce_factor`` in every ``lr_steps_to_reduce``-th iteration. ``probas_`` are the final scores divided by
-    their sum. There is no objective that must rise; the fit stops early only when the skills have come to rest
+    their sum. There is no objective that must rise; the fit stops early only when the skills stop changing
     exactly. Ties go to the first class in sorted order.
 
     Args:
-        n_iter: the most iterations.
+        n_iter: the largest number of iterations.
         lr_init: the first step size, in (0, 1].
         lr_steps_to_reduce: after how many iterations the step size falls.
         lr_reduce_factor: what it is multiplied by, in (0, 1].

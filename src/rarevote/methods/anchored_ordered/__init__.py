@@ -1,4 +1,4 @@
-"""Anchored Ordered: grades in order, each annotator's lean and nearness around anchors that are counted once."""
+"""Anchored Ordered: ordered grades; each annotator's lean and nearness around anchors that are counted once."""
 
 from rarevote.methods.anchored_ordered.estimator import AnchoredOrdered
 

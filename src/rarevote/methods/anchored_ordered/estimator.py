@@ -1,4 +1,4 @@
-"""Anchored Ordered for users: grades in order."""
+"""The estimator of Anchored Ordered: ordered grades."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from rarevote.methods.vote_model import SomeVotes, VoteModel
 
 @dataclass(eq=False, repr=False)
 class AnchoredOrdered(Anchored):
-    """Grades in order: annotators who err to neighbouring grades, and lean high or low.
+    """Ordered grades: annotators confuse neighbouring grades, and lean high or low.
 
     Every annotator tilts the crowd's confusions ``B``, which are counted once from the shares of the votes::
 
         P(worker r says l | grade k) ~ B_kl exp(hit_r [l = k] - near_r (x_k - x_l)^2 + lean_r (x_l - xbar) + habit_rl)
         hit ~ N(mu_h, sigma_hit^2),  near ~ N(mu_n, sigma_near^2),  lean ~ N(0, ...),  habit ~ N(0, ...),  mu ~ N(0, 1)
 
-    with ``x`` the places of the grades, 0, 1, 2, ... A class that ``ordered`` does not name ("can't tell") is outside
-    the scale: no further from one grade than from another. A grade without votes keeps its place, as a gap.
+    with ``x`` the positions of the grades, 0, 1, 2, ... A class that ``ordered`` does not name ("can't tell") is
+    outside the scale: equally far from all grades. A grade without votes keeps its position.
 
-    What is *reported* (:attr:`reported_`, :attr:`probas_`) discounts votes that err together and leaves room for
+    The *reported* probabilities (:attr:`reported_`, :attr:`probas_`) allow for correlated errors and for
     lapses. Labels are *decided* by the levelled median (:class:`~rarevote.decide.ordered.Levelled`), between the lowest
     and the highest grade voted on the item. Equal steps between grades are assumed.
 
     Args:
-        n_iter: the most EM iterations.
-        ordered: the grades, the lowest first, at least 3 and at most 20; text such as "low,medium,high" or "1..5" too.
-        tol: stop when no posterior probability changes by this much (and the objective stands still); 0 never stops.
+        n_iter: the largest number of EM iterations.
+        ordered: the grades from lowest to highest, 3 to 20 of them; also text such as "low,medium,high" or "1..5".
+        tol: stop when no posterior probability changes by this much (and the objective stops rising); 0 never stops.
         sigma_hit: spread of how often annotators are exact, around its mean.
         sigma_near: spread of how near to the true grade they stay, around its mean.
         sigma_lean: spread of how high or low they rate.
         sigma_habit: spread of how much they favour single answers.
         rho: discount of further votes on an item in the report.
         lapse: weight of the class shares in the report.
-        tau: votes at which a worker has half of the full say in anchors.
-        anchor_accuracy: accuracy to which those of the anchors are drawn.
-        anchor_weight: with the weight of that many workers.
-        anchor_errors: weight of uniform errors in the anchors, in workers.
+        tau: number of votes at which a worker has half of the full weight in anchors.
+        anchor_accuracy: the value that the accuracies of the anchors are drawn to.
+        anchor_weight: the strength of ``anchor_accuracy``, in workers.
+        anchor_errors: the strength of uniform errors in the anchors, in workers.
         rho_a: discount of further votes on an item in the anchors.
-        dtype: "float64", or "float32" for probabilities of half the memory.
+        dtype: "float64", or "float32" for probabilities that take half the memory.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -107,7 +107,7 @@ class AnchoredOrdered(Anchored):
         """The order of the grades.
 
         Raises:
-            ParameterError: there is none, or it cannot be one.
+            ParameterError: no order is given, or it is not valid.
         """
         if self.ordered is None:
             raise ParameterError(f"anchored-ordered needs the order of the grades: give {order_wanted()}")
@@ -126,7 +126,7 @@ class AnchoredOrdered(Anchored):
     def _known(
         self, model: OrderedModel, shared: OrderedShared, kept: IntArray, n_classes: int
     ) -> dict[str, FloatArray]:
-        """Fitted arrays over all classes; one that nobody met has 0."""
+        """Fitted arrays over all classes; 0 for a class without votes."""
         anchors, theta = model.anchors, shared.theta
         mean_errors = np.zeros((n_classes, n_classes))
         mean_errors[np.ix_(kept, kept)] = anchors.errors
@@ -143,7 +143,7 @@ class AnchoredOrdered(Anchored):
         }
 
     def _held(self, kept: IntArray, worker: IntArray) -> tuple[OrderedModel, OrderedShared]:
-        """The fitted model on its classes, and these workers in it; one of number -1 is the average worker."""
+        """The fitted model on its classes, and the parameters of these workers; worker -1 is the average worker."""
         anchors = Anchors(
             np.log(self._parameter("prior")[kept]),
             self._parameter("mean_ability")[kept],
@@ -159,7 +159,7 @@ class AnchoredOrdered(Anchored):
     # -- decisions, evidence -----------------------------------------------------------------------------------------
 
     def _vote_chances(self, worker: IntArray) -> FloatArray:
-        """``P_r(l | k)`` of these workers: worker, label, class, (m, K, K); 0 for classes that nobody met."""
+        """``P_r(l | k)`` of these workers: worker, label, class, (m, K, K); 0 for classes without votes."""
         kept, K = self._kept, self.annotations_.n_classes
         model, shared = self._held(kept, worker)
         chances = np.zeros((len(worker), K, K))
@@ -178,7 +178,7 @@ class AnchoredOrdered(Anchored):
         )
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
-        """Votes by the fitted chances."""
+        """Votes drawn from the fitted probabilities."""
         chances = self._vote_chances(np.arange(self.annotations_.n_workers))
 
         def right(truth: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -191,7 +191,7 @@ class AnchoredOrdered(Anchored):
 
     @property
     def nearness_(self) -> float:
-        """``mu_n``: how far neighbours are confused more than distant grades; near 0 the order taught nothing."""
+        """``mu_n``: how much more neighbouring grades are confused than distant ones; 0 if the order adds nothing."""
         return float(self._parameter("mean_near")[0]) if self._result.parameters else np.nan
 
     def order_figures(self) -> dict[str, Any]:
@@ -199,15 +199,15 @@ class AnchoredOrdered(Anchored):
         return {"nearness": self.nearness_}
 
     def relative_leans(self) -> FloatArray | None:
-        """Each worker's lean beyond the crowd's median, in grades: a lean of the whole crowd does not count."""
+        """Each worker's lean relative to the crowd's median, in grades: a lean of the whole crowd does not count."""
         lean, _ = self._leans()
         return np.asarray(lean - np.median(lean)) if len(lean) else None
 
     @fitted_result
     def leans_(self) -> Any:
-        """By worker: ``lean``, grades above (or below) the true one on average, and ``exactness``, P(the true grade).
+        """For each worker, ``lean``: mean grades above (or below) the true one, and ``exactness``: P(the true grade).
 
-        Both are means over the grades by their prior, inside the scale.
+        Both are means over the grades of the scale, weighted by their prior.
         """
         lean, exactness = self._leans()
         crowd, source = self.annotations_, self._fitted.source
@@ -215,7 +215,7 @@ class AnchoredOrdered(Anchored):
         return source.deliver(Table(names, {"lean": lean, "exactness": exactness}, dtypes=source.dtypes))
 
     def _leans(self) -> tuple[FloatArray, FloatArray]:
-        """Lean and exactness of every worker, (m) each; empty where nothing was fitted."""
+        """Lean and exactness of every worker, (m) each; empty if nothing was fitted."""
         crowd = self.annotations_
         lean = exactness = np.empty(0)
         if self._result.parameters:

@@ -1,4 +1,4 @@
-"""Anchored Ordered as the EM loop sees it: votes tilted around anchors by nearness, lean and habit.
+"""Anchored Ordered as a model of the EM loop: votes tilted around anchors by nearness, lean and habit.
 
 ::
 
@@ -7,16 +7,16 @@
     J = sum_i log sum_k pi_k prod_j P_{r_j}(y_ij | k)
         - sum_r sum_j (theta_rj - mu_j)^2 / (2 s_j^2) - (mu_h^2 + mu_n^2) / 2
 
-with ``x_k`` the places of the grades, ``D_kl`` their squared distance, ``pi`` and ``B`` the anchors
+with ``x_k`` the positions of the grades, ``D_kl`` their squared distance, ``pi`` and ``B`` the anchors
 (:func:`~rarevote.methods.anchored_rasch.model.anchors_from`; ``B_kk = a_k``, ``B_kl = (1 - a_k) e_kl``). A class
 outside the scale is at distance 1 from every other and has no lean.
 ``theta_r = (hit, near, lean, habit_1 .. habit_K)``; the means of hit and near are ``mu``, the others are drawn to 0.
 
-A squared distance is what makes a tilt a shift: with the plain distance a lean would not move the answers along the
-scale. ``B`` leaves the crowd's confusions free, so that an order without meaning learns ``near = 0``.
+With the squared distance, a tilt is a shift: with the plain distance, a lean would not move the answers along the
+scale. ``B`` leaves the crowd's confusions free, so that a meaningless order gives ``near = 0``.
 
 The posterior and its sums ``C_rlk`` are those of Anchored Rasch with one node, so its passes are used. Given ``C``, the
-bound is concave in ``theta_r``: one Newton step a pass, halved for a worker whose part of the bound falls.
+bound is concave in ``theta_r``: one Newton step per pass, halved for a worker whose part of the bound would fall.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from rarevote.methods.anchored_rasch.model import (
 )
 
 HIT, NEAR, LEAN, HABIT = 0, 1, 2, 3
-# Numbers of a block of workers that are held at a time.
+# Size of the arrays for a block of workers.
 _CELLS = 1 << 20
 _MAX_HALVINGS = 12
-# How far, relative to its size, a worker's part of the bound may fall by rounding.
+# How far, relative to its size, a worker's part of the bound can fall by rounding.
 _ROUNDING = 1e-12
 
 
@@ -61,10 +61,10 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
 
     Attributes:
         n_workers: number of workers.
-        anchors: what is held fixed.
-        positions: of the classes on the scale, NaN outside, (K).
-        spreads: of hit, near, lean and habits around their means, (4).
-        dtype: of the posterior that is kept.
+        anchors: the quantities that are fixed during the fit.
+        positions: positions of the classes on the scale, NaN outside, (K).
+        spreads: spreads of hit, near, lean and habits around their means, (4).
+        dtype: type of the stored posterior.
     """
 
     n_workers: int
@@ -93,7 +93,7 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
 
     @cached_property
     def features(self) -> FloatArray:
-        """What hit, near and lean multiply: label, class, (3, K, K)."""
+        """The terms that hit, near and lean multiply: label, class, (3, K, K)."""
         x = self.positions
         inside = np.isfinite(x)
         distance = (x[:, None] - x[None, :]) ** 2
@@ -118,7 +118,7 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
 
     @once_a_pass
     def tables(self, shared: OrderedShared) -> VoteTables:
-        """What a pass looks up; without difficulty, all of it depends on the vote."""
+        """The tables that a pass looks up; without difficulty, all of them depend on the vote."""
         of_vote = np.empty((len(shared.theta), self.n_classes, self.n_classes))
         for rows in self._blocks(len(of_vote)):
             of_vote[rows] = self.log_votes(shared.theta[rows])
@@ -126,7 +126,7 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
 
     @once_a_pass
     def factors(self, shared: OrderedShared) -> VoteFactors:
-        """What a compiled EM step looks up."""
+        """The tables that a compiled EM step looks up."""
         of_vote = self.tables(shared).of_vote
         rows = np.ones((len(of_vote), 1 + self.n_classes, self.n_classes))
         np.exp(of_vote, out=rows[:, 1:])
@@ -137,14 +137,14 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
         step = max(_CELLS // (HABIT * K * K + (K + HABIT) ** 2), 1)
         return (slice(begin, begin + step) for begin in range(0, n_workers, step))
 
-    # -- the EM loop's questions -------------------------------------------------------------------------------------
+    # -- methods that the EM loop calls --------------------------------------------------------------------------------
 
     def start(self) -> OrderedShared:
         """All workers at the anchors."""
         return OrderedShared(np.zeros((self.n_workers, self.n_classes + HABIT)), np.zeros(2))
 
     def start_local(self, shard: Shard) -> Posterior:
-        """Shares of the votes, gold imposed."""
+        """Shares of the votes; gold tasks have their known class."""
         return Posterior(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
     def empty_stats(self, shared: OrderedShared) -> AnchoredStats:
@@ -161,12 +161,12 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
         refresh: bool,
         damping: float,
     ) -> float:
-        """One pass over a shard: that of Anchored Rasch with one node (see its kernel)."""
+        """One pass over a shard: the pass of Anchored Rasch with one node (see its kernel)."""
         no_offsets = np.empty((0, self.n_classes))
         return em_step(self, shared, shard, no_offsets, local, out, stats, refresh)
 
     def means(self, mean: FloatArray) -> FloatArray:
-        """What theta is drawn to, (K + 3)."""
+        """The means that theta is drawn to, (K + 3)."""
         return np.concatenate([mean, np.zeros(self.n_classes + HABIT - len(mean))])
 
     def objective(self, shared: OrderedShared, stats: AnchoredStats) -> float:
@@ -200,7 +200,7 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
         gradient[:, :HABIT] = np.einsum("rlk,jlk->rj", surplus, self.features)
         gradient[:, HABIT:] = surplus.sum(axis=2)
         gradient -= (theta - mean) * self.precision
-        # A habit's feature is one label, so that its sums need no products.
+        # The feature of a habit is a single label, so its sums need no products.
         moments = np.empty((m, K, K + HABIT))
         moments[:, :, :HABIT] = np.einsum("rlk,jlk->rkj", p, self.features)
         moments[:, :, HABIT:] = p.transpose(0, 2, 1)

@@ -1,4 +1,4 @@
-"""Anchored Rasch: abilities per class around anchors that are counted once, and probabilities that mean something."""
+"""Anchored Rasch: abilities per class around anchors that are counted once, and calibrated probabilities."""
 
 from rarevote.methods.anchored_rasch.estimator import AnchoredRasch
 

@@ -1,7 +1,8 @@
-"""The base of methods with anchors: counted once, held for the fit; probabilities that are reported as they are.
+"""The base of methods with anchors, which are counted once and fixed during the fit.
 
-What :class:`~rarevote.AnchoredRasch` and :class:`~rarevote.AnchoredOrdered` share: classes without votes are left
-out, anchors are counted, the EM loop runs, two more passes report, and labels are decided on what is reported.
+:class:`~rarevote.AnchoredRasch` and :class:`~rarevote.AnchoredOrdered` share these steps: classes without votes are
+left out, anchors are counted, the EM loop runs, two more passes report, and the reported probabilities decide the
+labels.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ from rarevote.methods.parameters import state_dtype
 if TYPE_CHECKING:
     from rarevote.methods.anchored_rasch.with_features import FeatureOutcome
 
-# Stands in for the prior of a class that nobody voted for, where a logarithm follows.
+# Replaces the prior of a class without votes before a logarithm is taken.
 NO_PRIOR = 1e-300
-# The objective must gain less than this per annotation, besides the posterior standing still.
+# To stop, the objective must gain less than this per annotation, and the posterior must stop changing.
 _GAIN_PER_ANNOTATION = 1e-8
 
 
 class ReportedFit(NamedTuple):
-    """A fit on the classes kept, and what is reported of it.
+    """A fit on the classes with votes, and what it reports.
 
     Attributes:
-        run: of the EM loop.
-        shares: share of every class in what is reported, (K).
-        reported: probability of every class, (n_tasks, K).
+        run: the run of the EM loop.
+        shares: mean reported probability of every class, (K).
+        reported: reported probability of every class, (n_tasks, K).
     """
 
     run: Run
@@ -76,24 +77,24 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
     dtype: str
     accelerate: bool = False
 
-    # -- what a method states ----------------------------------------------------------------------------------------
+    # -- what a method defines ----------------------------------------------------------------------------------------
 
     @abstractmethod
     def _model(self, anchors: Anchors, n_workers: int, classes: NDArray[Any]) -> Any:
-        """The model of these classes."""
+        """The model for these classes."""
 
     @abstractmethod
     def _known(self, model: Any, shared: Any, kept: IntArray, n_classes: int) -> dict[str, FloatArray]:
-        """Fitted arrays over all classes, of which those ``kept`` were fitted."""
+        """Fitted arrays over all classes; only the classes ``kept`` were fitted."""
 
     @abstractmethod
     def _held(self, kept: IntArray, worker: IntArray) -> tuple[Any, Any]:
-        """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
+        """The fitted model on its classes, and the parameters of these workers; worker -1 is at the anchors."""
 
     # -- the fit -----------------------------------------------------------------------------------------------------
 
     def _validate_anchored(self, *spreads: str) -> None:
-        """Check the parameters that all such methods have, and spreads of their own, by name."""
+        """Check the parameters that all anchored methods have, and further spreads by name."""
         for name in (*spreads, "tau", "anchor_weight", "anchor_errors"):
             check_number(name, getattr(self, name), above=0)
         for name in ("tol", "rho", "rho_a"):
@@ -107,7 +108,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
         n_classes = facts.n_classes
         counting = AnchorCount(facts.n_workers, n_classes, float(self.rho_a))
         sums = runner.sums(counting, facts, request.gold, ())
-        # A class may have votes on known items of another class alone: it stays, as a label that people give.
+        # A class whose only votes are on known items of another class is kept, as annotators do give that label.
         kept = np.flatnonzero((sums.class_mass > 0) | (sums.counts.sum(axis=(0, 2)) > 0))
         if len(kept) < n_classes:
             request, sums = _without_empty_classes(request, sums, kept)
@@ -140,7 +141,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
     def _refitted(
         self, request: Request, model: Any, found: ReportedFit, rule: StoppingRule
     ) -> tuple[ReportedFit, FeatureOutcome | None]:
-        """The fit as it is reported, and what came of features of the items; nothing unless a method takes some."""
+        """The fit to report and the outcome of the features; no outcome unless the method supports features."""
         return found, None
 
     @property
@@ -151,7 +152,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
     # -- new tasks and decisions -------------------------------------------------------------------------------------
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
-        """ReportedFit probabilities of new tasks; workers, prior and class shares are those of the fit."""
+        """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
         kept = self._kept
         votes = np.bincount(annotations.label, minlength=annotations.n_classes)
         votes[kept] = 0
@@ -173,7 +174,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
         return widened(reported, kept, annotations.n_classes)
 
     def label_codes(self) -> IntArray:
-        """Class number of every task, decided by the method's own rule on what is reported."""
+        """Class number of every task, decided by the method's own rule from the reported probabilities."""
         return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64), self._free)
 
     def _choose(self, posterior: FloatArray, annotations: Annotations) -> IntArray:
@@ -199,17 +200,17 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     @property
     def calibration_(self) -> FitCalibration:
-        """The class shares of the fit: what is computed of a task is what is reported."""
+        """The class shares of the fit; the method computes reported probabilities itself."""
         return FitCalibration(AsReported(), self._parameter("shares"))
 
     @property
     def reported_(self) -> NDArray[Any]:
-        """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
+        """Calibrated probabilities, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
         return np.asarray(self._parameter("reported"))
 
     @property
     def published(self) -> NDArray[Any]:
-        """What is reported: this method's calibrated posterior."""
+        """The reported probabilities: this method's calibrated posterior."""
         return self.reported_
 
     @property
@@ -219,11 +220,11 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# classes that nobody voted for
+# classes without votes
 
 
 def _without_empty_classes(request: Request, sums: AnchorSums, kept: IntArray) -> tuple[Request, AnchorSums]:
-    """The request with the classes ``kept`` only, which are all that votes and gold name."""
+    """The request with only the classes ``kept``, which are all classes that votes and gold name."""
     if not isinstance(request.crowd, Annotations):
         empty = sorted(set(range(request.crowd.n_classes)) - set(kept.tolist()))
         names = ", ".join(map(str, request.crowd.classes[empty].tolist()[:5]))

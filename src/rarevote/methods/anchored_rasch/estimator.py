@@ -1,4 +1,4 @@
-"""Anchored Rasch for users: the calibrated sibling of CC-Rasch."""
+"""The estimator of Anchored Rasch, the calibrated variant of CC-Rasch."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from rarevote.methods.evidence import Evidence
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
 
-# A table with a number per worker, label and class may be this large; a fit holds about ten of them.
+# The largest table with a number per worker, label and class; a fit holds about ten of them.
 _MAX_TABLE_BYTES = 4e9
 
 
 @dataclass(eq=False, repr=False)
 class AnchoredRasch(Anchored):
-    """Class-conditional abilities around anchors: probabilities that mean something, and few false alarms.
+    """Class-conditional abilities around anchors: calibrated probabilities and few false alarms.
 
-    Every annotator has an ability per class and a habit of erring, both drawn towards anchors that are counted once
-    from the shares of the votes; the difficulty of an item is integrated out::
+    Every annotator has an ability per class and a distribution of errors, both drawn towards anchors that are counted
+    once from the shares of the votes; the difficulty of an item is integrated out::
 
         P(worker r is right on an item of class k and difficulty x) = sigmoid(alpha_rk - s x),     x ~ N(0, 1)
         P(worker r says l instead) = (1 - that) e_rkl
         alpha_rk ~ N(mu_k, sigma^2),   e_rk drawn to e_k with the weight of tau votes;   mu, e and the class prior fixed
 
-    A fixed class prior keeps classes from dying out. The fit's posterior is :attr:`posterior_`. What is *reported*
-    (:attr:`reported_`, :attr:`probas_`) discounts votes that err together and leaves room for lapses; it needs no
+    The fixed class prior prevents classes from dying out. The fit's posterior is :attr:`posterior_`. The *reported*
+    probabilities (:attr:`reported_`, :attr:`probas_`) allow for correlated errors and for lapses; they need no
     further calibration. Labels are *decided* by the balanced rule: a miss is weighted by how rare the class is, up to
     ``cap`` false alarms, among the classes with votes.
 
@@ -59,21 +59,22 @@ class AnchoredRasch(Anchored):
     needs gold. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.
 
     Args:
-        n_iter: the most EM iterations.
-        tol: stop when no posterior probability changes by this much (and the objective stands still); 0 never stops.
+        n_iter: the largest number of EM iterations.
+        tol: stop when no posterior probability changes by this much (and the objective stops rising); 0 never stops.
         sigma: spread of abilities around their anchors.
         spread: spread ``s`` of difficulties; None for ``1 / K``.
-        tau: strength of the anchors of errors, and votes at which a worker has half of the full say in anchors.
+        tau: strength of the anchors of errors, and number of votes at which a worker has half of the full weight in
+            anchors.
         n_nodes: Gauss-Hermite nodes of the difficulty.
         rho: discount of further votes on an item in the report.
         lapse: weight of the class shares in the report.
-        cap: how many false alarms a miss can count at most: 5 for precision, 20 where nothing must be missed.
-        anchor_accuracy: accuracy to which those of the anchors are drawn.
-        anchor_weight: with the weight of that many workers.
-        anchor_errors: weight of uniform errors in the anchors, in workers.
+        cap: a miss counts as at most this many false alarms: 5 for precision, 20 if nothing must be missed.
+        anchor_accuracy: the value that the accuracies of the anchors are drawn to.
+        anchor_weight: the strength of ``anchor_accuracy``, in workers.
+        anchor_errors: the strength of uniform errors in the anchors, in workers.
         rho_a: discount of further votes on an item in the anchors.
-        accelerate: SQUAREM extrapolation of every second step where that raises the objective: the same optimum.
-        dtype: "float64", or "float32" for probabilities of half the memory.
+        accelerate: extrapolate every second step (SQUAREM) if that raises the objective; the optimum is the same.
+        dtype: "float64", or "float32" for probabilities that take half the memory.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -150,7 +151,7 @@ class AnchoredRasch(Anchored):
     def _refitted(
         self, request: Request, model: AnchoredModel, found: ReportedFit, rule: StoppingRule
     ) -> tuple[ReportedFit, FeatureOutcome | None]:
-        """The fit again with the prior that features of the items give, where there are some that count."""
+        """The fit with priors from the features of the items, if there are features and they predict votes."""
         if request.features is None:
             return found, None
         again = self._with_features(request, model, found.run, rule)
@@ -159,7 +160,7 @@ class AnchoredRasch(Anchored):
         return found, again.outcome
 
     def _with_features(self, request: Request, model: AnchoredModel, run: Run, rule: StoppingRule) -> FeatureFit:
-        """What the features of the items make of a fit to the votes alone."""
+        """Add the features of the items to a votes-only fit."""
         features, crowd = request.features, request.annotations
         assert features is not None
         gold = _gold_of_all(features, crowd, request.gold)
@@ -196,7 +197,7 @@ class AnchoredRasch(Anchored):
     def _known(
         self, model: AnchoredModel, shared: AnchoredShared, kept: IntArray, n_classes: int
     ) -> dict[str, FloatArray]:
-        """Fitted arrays over all classes; one that nobody met has what the anchors would say without data."""
+        """Fitted arrays over all classes; a class without votes has the values of anchors without data."""
         anchors = model.anchors
         own = np.arange(len(kept))
         errors = np.exp(shared.log_errors)
@@ -225,7 +226,7 @@ class AnchoredRasch(Anchored):
         }
 
     def _held(self, kept: IntArray, worker: IntArray) -> tuple[AnchoredModel, AnchoredShared]:
-        """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
+        """The fitted model on its classes, and the parameters of these workers; worker -1 is at the anchors."""
         anchors = Anchors(
             np.log(self._parameter("prior")[kept]),
             self._parameter("mean_ability")[kept],
@@ -252,17 +253,17 @@ class AnchoredRasch(Anchored):
 
     @property
     def _free(self) -> NDArray[np.bool_] | None:
-        """Tasks whose label needs no vote, since features speak for it."""
+        """Tasks whose label needs no vote, because it can come from features."""
         outcome = self.feature_outcome
         return None if outcome is None else outcome.free[: self.annotations_.n_tasks]
 
     def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
-        """Each vote's log likelihood with the node weights of the item held.
+        """Each vote's log likelihood with the node weights of the item held fixed.
 
-        Under quadrature the votes on an item are not independent: each tells something about its difficulty. With
-        ``a_gk = A_ikg / q_ik`` as they are given all votes, vote ``j`` has ``sum_g a_gk log P_g(y_j | k)``, less an
-        equal part of ``KL(a_k || w)``, what so telling a difficulty costs; only then contributions add up to the
-        posterior of the fit, which knows neither discount nor lapses.
+        Under quadrature the votes on an item are not independent: each carries information about its difficulty. With
+        ``a_gk = A_ikg / q_ik`` computed from all votes, vote ``j`` has ``sum_g a_gk log P_g(y_j | k)``, less an
+        equal part of ``KL(a_k || w)``, the cost of that information; only then do the contributions add up to the
+        posterior of the fit, which has neither discount nor lapses.
         """
         n_classes = self.annotations_.n_classes
         kept = self._kept
@@ -289,7 +290,7 @@ class AnchoredRasch(Anchored):
         )
 
     def _said_by_features(self, item: int) -> FloatArray | None:
-        """The log prior of an item against that of the classes, (n_classes); None where its features do not count."""
+        """The log prior of an item relative to the class prior, (n_classes); None if its features are not used."""
         outcome = self.feature_outcome
         if outcome is None or not outcome.record.used or not outcome.found.has_row[item]:
             return None
@@ -297,20 +298,20 @@ class AnchoredRasch(Anchored):
         return np.asarray(np.log(np.maximum(outcome.priors[item], NO_PRIOR)) - np.log(prior))
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
-        """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""
+        """Votes drawn from the abilities and errors, with the node of each task's difficulty drawn given the votes."""
         model, _ = self._held(self._kept, np.empty(0, dtype=np.int64))
         ability, errors, nodes = self._parameter("ability"), self._parameter("errors"), model.nodes
         every = np.arange(len(votes.task))
         joint = np.empty((len(votes.tasks), votes.n_classes, len(nodes)))
         for g, (node, weight) in enumerate(zip(nodes, model.weights, strict=True)):
-            # The habit of erring is the same at every node, and so tells nothing about the difficulty.
+            # The distribution of errors is the same at every node, so it carries no information about the difficulty.
             of_vote = -np.logaddexp(0.0, ability - node)[votes.worker]
             of_vote[every, votes.label] = -np.logaddexp(0.0, node - ability)[votes.worker, votes.label]
             joint[:, :, g] = np.log(weight) + votes.sums(of_vote)
         joint -= joint.max(axis=2, keepdims=True)
         n, K, G = joint.shape
         below = np.cumsum(np.exp(joint), axis=2).reshape(n * K, G)
-        # A vote is right with one of few chances: they are computed once.
+        # The probability of a right vote takes few values, which are computed once.
         chances = sigmoid(ability[:, :, None] - nodes).ravel()
         of_worker, of_task = votes.worker * (K * G), np.arange(n) * K
 
@@ -324,13 +325,13 @@ class AnchoredRasch(Anchored):
 
     @property
     def features_(self) -> FeatureRecord | None:
-        """What was made of features; None where none were given."""
+        """How the features were used; None if there are none."""
         outcome = self.feature_outcome
         return None if outcome is None else outcome.record
 
     @property
     def prior_(self) -> NDArray[Any]:
-        """The prior of every item, (n_items, n_classes): that of the classes where features say nothing."""
+        """The prior of every item, (n_items, n_classes): the class prior if the item has no features that are used."""
         outcome, crowd = self.feature_outcome, self.annotations_
         if outcome is not None:
             return outcome.priors
@@ -344,17 +345,17 @@ class AnchoredRasch(Anchored):
 
     @fitted_result
     def errors_(self) -> Any:
-        """Habits of erring: rows (worker, label given), columns true classes, P(label | worker, true class, wrong).
+        """Errors of workers: rows (worker, label given), columns true classes, P(label | worker, true class, wrong).
 
         The layout is that of Dawid–Skene. A right answer is not an error: the diagonal is 0, and within a worker each
-        column sums to one. ``sigmoid`` of :attr:`abilities_` is the chance of being right on an item of average
+        column sums to one. ``sigmoid`` of :attr:`abilities_` is the probability of being right on an item of average
         difficulty.
         """
         return self._worker_label_by_class(self._parameter("errors"))
 
 
 def _gold_of_all(features: ItemFeatures, crowd: Annotations, gold: Gold) -> Gold:
-    """Known class of every item of the population or -1."""
+    """Known class of every item, with and without votes, or -1."""
     known = np.full(crowd.n_tasks + len(crowd.unanswered), -1, dtype=np.int32)
     known[: len(gold)] = gold
     code = {name: k for k, name in enumerate(crowd.classes.tolist())}

@@ -1,20 +1,20 @@
-"""The passes of Anchored Rasch over a run of tasks: counting anchors, the EM step, the report.
+"""The passes of Anchored Rasch over a range of tasks: counting anchors, the EM step, the report.
 
 With ``z_rkg = alpha_rk - s x_g`` a vote of worker ``r`` for ``y`` has, given class ``k`` and node ``g``, probability::
 
     (1 - p_rkg) * (exp(z_rkg) if y = k else e_rky)
 
-The first part does not depend on the vote, the second nearly not on the node. So an annotation multiplies the ``G K``
-likelihoods of its task by one row and ``K`` further ones by another, both from the one row of its worker, and the nodes
-enter once a task by the number of votes for each class. What the workers need is as plain: with ``M_rkg = sum_i A_ikg``
-over the tasks of a worker and ``C_rky`` the posterior mass of class ``k`` under votes for ``y``::
+The first factor does not depend on the vote, and the second hardly on the node. So an annotation multiplies the ``G K``
+likelihoods of its task by one row and ``K`` further ones by another, both from the row of its worker, and the nodes
+enter once per task by the number of votes for each class. The sums per worker are as simple: with ``M_rkg = sum_i
+A_ikg`` over the tasks of a worker and ``C_rky`` the posterior mass of class ``k`` under votes for ``y``::
 
     Grad_rk = C_rkk - sum_g M_rkg p_rkg,      Hess_rk = sum_g M_rkg p_rkg (1 - p_rkg)
 
-so that an annotation adds a row of ``G K`` and one of ``K`` to these sums. No ``exp`` is taken for a task or a vote,
-and one ``log`` a task. A task with more votes than a product has room for (:func:`~.model.vote_factors`) is computed in
-logarithms, as are the bound at a posterior that is held and the report. Votes come in blocks of tasks, level by level
-(:mod:`rarevote.kernels.blocks`), so that no operation waits for the one before.
+so that an annotation adds a row of ``G K`` and one of ``K`` to these sums. No ``exp`` is needed per task or vote,
+and one ``log`` per task. A task with more votes than a product can hold (:func:`~.model.vote_factors`) is computed in
+logarithms, as are the report and the bound at a fixed posterior. Votes come in blocks of tasks, level by level
+(:mod:`rarevote.kernels.blocks`), so that no operation depends on the previous one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Up to some number of classes, and with so many nodes, both are compiled in.
+# Up to this number of classes, and with this number of nodes, both are compile-time constants.
 _USUAL_NODES = 5
 
 
@@ -78,7 +78,7 @@ def _count_shares(
             votes = 0.0
             for k in range(K):
                 votes += share[i, k]
-            # A single vote cannot testify for itself.
+            # A single vote cannot confirm itself.
             weight = 1.0 / (1.0 + discount * (votes - 1.0)) if votes >= 2.0 or known >= 0 else 0.0
             for k in range(K):
                 of_class = share[i, k] / max(votes, 1.0)
@@ -100,14 +100,14 @@ def em_pass(shard: Shard, factors: VoteFactors, *rest: Any) -> float:
 
 
 def _unrolled(of_workers: Floats) -> int:
-    """The number of classes, if it and the number of nodes are compiled in; else 0."""
+    """The number of classes, if it and the number of nodes are compile-time constants; else 0."""
     n_rows, n_classes = of_workers.shape[1:]
     return n_classes if 2 <= n_classes <= MAX_UNROLLED and n_rows == n_classes + _USUAL_NODES else 0
 
 
 @piece
 def _take_out(score: Floats, said: Floats, size: int, K: int, G: int, taken_out: Floats) -> None:
-    """Add the logarithm of the likelihoods so far to what was taken out, and go on from 1."""
+    """Move the logarithm of the likelihoods so far into the logarithmic part, and restart the products from 1."""
     for i in range(size):
         for k in range(K):
             of_vote = log_fast(said[i, k])
@@ -121,8 +121,8 @@ def _take_out(score: Floats, said: Floats, size: int, K: int, G: int, taken_out:
 
 @cache
 def _em_pass(unrolled: int) -> Callable[..., float]:
-    # As bare names in conditions and sizes: numba drops what such a constant rules out, and rows of a size that it
-    # knows become vectors.
+    # Bare names in conditions and sizes: numba drops branches that such a constant rules out, and rows of a size that
+    # it knows become vectors.
     is_unrolled, classes, cells = unrolled > 0, unrolled, unrolled * _USUAL_NODES
 
     @kernel
@@ -131,13 +131,13 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
         gold,  # int32 (n), the known class or -1; or of size 0
         factors,  # what is looked up per vote
         log_prior,  # (K)
-        offsets,  # (n, K), what each task's own log prior adds to it; or of size 0
+        offsets,  # (n, K), each task's log prior relative to it; or of size 0
         weights,  # (G), of the nodes, sum to one
         nodes,  # (G), s times the nodes
         refresh,  # whether to recompute the posterior
         local,
         out,  # the local parameters, written
-        stats,  # added to; the log likelihood is its bound where the posterior is held
+        stats,  # added to; the log likelihood is a bound if the posterior is held fixed
     ):
         order, block_ptr, level_ptr, worker, label = blocks
         of_workers, powers = factors
@@ -161,10 +161,10 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
         said = np.empty((LANES, K))
         count = np.empty((LANES, K), np.int64)
         total = np.empty(LANES)
-        # Sums and maxima over blocks, one per lane: no addition waits for the one before.
+        # Sums and maxima over blocks, one per lane: no addition depends on the previous one.
         loglik = np.zeros(LANES)
         change = np.zeros((LANES, K))
-        # Where rows begin, and bytes from one to the next.
+        # Start of the rows, and bytes from one row to the next.
         at_workers, at_sums = of_workers.ctypes.data, sums.ctypes.data
         at_score, at_said, at_q = score.ctypes.data, said.ctypes.data, q.ctypes.data
         of_classes, of_cells, of_worker = BYTES * K, BYTES * GK, BYTES * (GK + K * K)
@@ -229,7 +229,7 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
                             score[i, c] -= highest
                     for cell in range(size * GK):
                         likelihoods[cell] = exp_fast(likelihoods[cell])
-                # A gold task has the nodes of its class only.
+                # A gold task has only the nodes of its class.
                 if has_gold:
                     for i in range(size):
                         if gold[places[i]] >= 0:
@@ -298,14 +298,14 @@ def _report_blocks(
     blocks: Blocks,
     gold: NDArray[np.int32],
     tables: VoteTables,
-    log_prior: Floats,  # these three as for the EM step
+    log_prior: Floats,  # these three are as for the EM step
     weights: Floats,
     nodes: Floats,
     discount: float,  # rho
     out: Posterior,  # written
     sums: ReportSums,  # added to
 ) -> None:
-    """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
+    """Reported probabilities, from the evidence of the votes and not from a rounded posterior."""
     order, block_ptr, level_ptr, worker, label = blocks
     log_wrong, of_vote = tables
     (reported,), (class_mass,) = out, sums
@@ -340,7 +340,7 @@ def _report_blocks(
             votes = 0.0
             for k in range(K):
                 votes += count[i, k]
-            # Tempered by how far votes repeat each other.
+            # Tempered, because votes partly repeat each other.
             power = 1.0 / (1.0 + discount * (votes - 1.0))
             for k in range(K):
                 top[k] = -np.inf

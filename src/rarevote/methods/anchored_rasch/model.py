@@ -1,4 +1,4 @@
-"""Anchored Rasch as the EM loop sees it: abilities and errors around anchors, difficulty integrated out.
+"""Anchored Rasch as a model of the EM loop: abilities and errors around anchors, difficulty integrated out.
 
 ::
 
@@ -9,38 +9,38 @@
     J = sum_i log sum_k pi_k sum_g w_g prod_j P_g(y_ij | k, r_j)
         - sum_rk (alpha_rk - mu_k)^2 / (2 sigma^2) - tau sum_rk KL(e_k. || e_rk.)
 
-with ``pi``, ``mu`` and ``e_k`` from :func:`anchors_from`, held for the whole fit. A task has
-nothing of its own but its posterior. Given that, ``e_r`` has its maximum in closed form and ``alpha`` takes one Newton
-step, clipped: without the clip the objective can fall.
+with ``pi``, ``mu`` and ``e_k`` from :func:`anchors_from`, fixed during the fit. The only state
+of a task is its posterior. Given the posterior, ``e_r`` has a closed form and ``alpha`` takes one Newton
+step, which is clipped: otherwise the objective could fall.
 
-From the evidence of the votes to probabilities that may be read as such:
+The reported probabilities follow from the evidence of the votes:
 
 ::
 
     l_ik = log(q_ik / pi_k)                             taken from the log-sum-exp, never from a rounded posterior
-    p_ik ~ pi_k exp(l_ik / (1 + rho (v_i - 1)))         votes on one item err together
+    p_ik ~ pi_k exp(l_ik / (1 + rho (v_i - 1)))         the errors of votes on an item are correlated
     f = mean_i p_i,   reported = (1 - lapse) p_i + lapse f;   gold tasks are certain
 
-Two passes, because ``f`` is a sum over all tasks: the first counts it, the second writes with it. Both are passes of
-any engine, like those of the fit.
+This takes two passes, because ``f`` is a sum over all tasks: the first counts ``f``, the second uses it. Any engine
+can run both, like the passes of the fit.
 
-Anchors are what the shares of the votes say about classes and errors, counted once and then held for the whole fit:
+Anchors are estimates of classes and errors from the shares of the votes, counted once and fixed during the fit:
 
 ::
 
     q_ik = share of item i's votes for k (gold imposed),   v_i votes,   c_i = 1 / (1 + rho_a (v_i - 1))
     pi_k = mean_i q_ik, at least 1e-6, normalised
-    C_rkl = sum_i c_i q_ik [y_ir = l] over items with v_i >= 2 or gold: a single vote cannot testify for itself
+    C_rkl = sum_i c_i q_ik [y_ir = l] over items with v_i >= 2 or gold: a single vote cannot confirm itself
     N_rk = sum_l C_rkl,   D_rk = N_rk - C_rkk
     a_k = (sum_r C_rkk / (N_rk + tau) + accuracy * weight) / (sum_r N_rk / (N_rk + tau) + weight),   mu_k = logit a_k
     e_kl ~ sum_r C_rkl / (D_rk + tau) + errors / (K - 1),   l != k, normalised over l
 
-A fixed prior keeps classes from dying out, and keeps a prior from feeding on itself.
+A fixed prior prevents classes from dying out, and prevents the prior from reinforcing itself.
 
 Only sums leave a shard: :func:`count_anchors` counts one shard, its sums are added like those of any pass
-(:class:`AnchorCount` is that pass as an engine sees it), and :func:`anchors_from` turns the total into anchors. An
-engine on many machines does what the local one does: ``engine.run((), refresh=False, damping=0.0)`` with an
-``AnchorCount`` for a model, before the engine of the fit is made.
+(:class:`AnchorCount` is that pass as a model for an engine), and :func:`anchors_from` turns the total into anchors. An
+engine on many machines does the same as the local one: ``engine.run((), refresh=False, damping=0.0)`` with an
+``AnchorCount`` as the model, before the engine of the fit is created.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class AnchorSums(NamedTuple):
 
 
 class Anchors(NamedTuple):
-    """What is held fixed during the fit."""
+    """The quantities that are fixed during the fit."""
 
     log_prior: FloatArray  # (K): log pi
     ability: FloatArray  # (K): mu
@@ -76,13 +76,13 @@ class Anchors(NamedTuple):
 
 @dataclass(frozen=True)
 class AnchorSmoothing:
-    """How strongly anchors are drawn to values that hold without any data.
+    """How strongly anchors are drawn to default values.
 
     Attributes:
-        tau: votes at which a worker has half of the full weight.
-        accuracy: what ``a_k`` is drawn to.
-        weight: with the weight of that many workers.
-        errors: weight of uniform errors, in workers.
+        tau: number of votes at which a worker has half of the full weight.
+        accuracy: the value that ``a_k`` is drawn to.
+        weight: the strength of ``accuracy``, in workers.
+        errors: the strength of uniform errors, in workers.
     """
 
     tau: float = 8.0
@@ -92,7 +92,7 @@ class AnchorSmoothing:
 
 
 def passes_for(shard: Shard, n_classes: int) -> ModuleType:
-    """The module that computes: in NumPy, or compiled."""
+    """The module with the passes: in NumPy, or compiled."""
     if shard.is_small(n_classes):
         return plain
     from rarevote.methods.anchored_rasch import kernel
@@ -101,7 +101,7 @@ def passes_for(shard: Shard, n_classes: int) -> ModuleType:
 
 
 def count_anchors(shard: Shard, discount: float, sums: AnchorSums) -> None:
-    """Add what the votes of a shard say to ``sums``; ``discount`` is ``rho_a``."""
+    """Add the counts of a shard to ``sums``; ``discount`` is ``rho_a``."""
     passes_for(shard, len(sums.class_mass)).count_shares(shard, discount, sums)
 
 
@@ -116,7 +116,7 @@ def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:
     with_tau = met + smoothing.tau
     accuracy = (right / with_tau).sum(axis=0) + smoothing.accuracy * smoothing.weight
     accuracy /= (met / with_tau).sum(axis=0) + smoothing.weight
-    # A loop over labels: no second table of (m, K, K).
+    # A loop over labels avoids a second table of (m, K, K).
     errors = np.empty((n_classes, n_classes))
     wrong = met - right + smoothing.tau
     for label in range(n_classes):
@@ -130,14 +130,14 @@ def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:
 
 @dataclass(frozen=True)
 class AnchorCount(Passes[tuple[()], Posterior, AnchorSums]):
-    """The counting pass as an engine sees it: no parameters, no local state, sums that are :class:`AnchorSums`."""
+    """The counting pass as a model for an engine: no parameters, no local state; its sums are :class:`AnchorSums`."""
 
     n_workers: int
     n_classes: int
     discount: float
 
     def start_local(self, shard: Shard) -> Posterior:
-        """Nothing per task: of no class."""
+        """No state per task."""
         return Posterior(np.empty((shard.task_ptr.size - 1, 0)))
 
     def empty_stats(self, shared: tuple[()]) -> AnchorSums:
@@ -159,7 +159,7 @@ class AnchorCount(Passes[tuple[()], Posterior, AnchorSums]):
         return 0.0
 
 
-# A Newton step may change an ability by this much.
+# The largest change of an ability in a Newton step.
 _LARGEST_STEP = 2.0
 
 
@@ -193,26 +193,26 @@ def empty_sums(n_workers: int, n_classes: int, n_nodes: int) -> AnchoredStats:
 
 
 class VoteTables(NamedTuple):
-    """What a pass in NumPy and the report look up per vote: logarithms; see the kernel."""
+    """Tables that a NumPy pass and the report look up per vote: logarithms; see the kernel."""
 
     log_wrong: FloatArray  # (m, G, K): log(1 - p)
     of_vote: FloatArray  # (m, K, K): worker, label, class: log e, and alpha where label and class are the same
 
 
 class VoteFactors(NamedTuple):
-    """What a compiled EM step looks up per vote: the exponentials of :class:`VoteTables`, one row per worker."""
+    """Tables that a compiled EM step looks up per vote: the exponentials of :class:`VoteTables`, one row per worker."""
 
     of_workers: FloatArray  # (m, G + K, K): 1 - p by node, then e, and exp(alpha) where label and class are the same
     powers: FloatArray  # (L + 1, G): exp(-n s x_g) for n votes; products of L votes stay within range
 
 
-# Products of probabilities are kept within exp(-500) and exp(500), a double between exp(-708) and exp(709).
+# Products of probabilities are kept within exp(-500) and exp(500), a double ranges from exp(-708) to exp(709).
 _PRODUCT_RANGE = 500.0
 _MAX_PRODUCT_VOTES = 255
 
 
 def vote_factors(of_workers: FloatArray, reach: float, nodes: FloatArray) -> VoteFactors:
-    """The record for probabilities whose logarithms add up to at most ``reach`` for one vote, in absolute value."""
+    """The factors; ``reach`` bounds the absolute sum of the logarithms of one vote."""
     reach += float(np.abs(nodes).max())
     if reach > _PRODUCT_RANGE:
         limit = np.exp(_PRODUCT_RANGE / 2.0)
@@ -227,7 +227,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
 
     Attributes:
         n_workers: number of workers.
-        anchors: what is held fixed.
+        anchors: the quantities that are fixed during the fit.
         sigma: spread of abilities around their anchors.
         spread: spread of difficulties, s.
         tau: strength of the errors' anchors, in votes.
@@ -250,7 +250,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Of the nodes, (G), normalised."""
+        """The weights of the nodes, (G), normalised."""
         _, weights = np.polynomial.hermite_e.hermegauss(self.n_nodes)
         return np.asarray(weights / weights.sum())
 
@@ -266,7 +266,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
 
     @once_a_pass
     def tables(self, shared: AnchoredShared) -> VoteTables:
-        """What a pass in NumPy and the report look up."""
+        """The tables that a NumPy pass and the report look up."""
         of_vote = shared.log_errors.copy()
         own = np.arange(self.n_classes)
         of_vote[:, own, own] = shared.ability
@@ -274,7 +274,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
 
     @once_a_pass
     def factors(self, shared: AnchoredShared) -> VoteFactors:
-        """What a compiled EM step looks up."""
+        """The tables that a compiled EM step looks up."""
         ability, log_errors = shared
         n_nodes, own = self.n_nodes, np.arange(self.n_classes)
         rows = np.empty((len(ability), n_nodes + self.n_classes, self.n_classes))
@@ -290,25 +290,25 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
         """``alpha - s x_g``, (m, G, K)."""
         return np.asarray(ability[:, None] - self.nodes[:, None])
 
-    # -- the EM loop's questions -------------------------------------------------------------------------------------
+    # -- methods that the EM loop calls --------------------------------------------------------------------------------
 
     def start(self) -> AnchoredShared:
         """All workers at the anchors."""
         return self.at_anchors(self.n_workers)
 
     def at_anchors(self, n_workers: int) -> AnchoredShared:
-        """Workers without any votes in the fit."""
+        """Parameters of workers without votes in the fit."""
         shape = (n_workers, self.n_classes)
         ability = np.broadcast_to(self.anchors.ability, shape).copy()
         log_errors = np.broadcast_to(log_off_diagonal(self.anchors.errors), (*shape, self.n_classes)).copy()
         return AnchoredShared(ability, log_errors)
 
     def start_local(self, shard: Shard) -> Posterior:
-        """Shares of the votes, gold imposed."""
+        """Shares of the votes; gold tasks have their known class."""
         return Posterior(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
     def offsets_of(self, shard: Shard) -> FloatArray:
-        """What the log prior of each task of a shard has beyond that of the classes, (n, K); or of size 0."""
+        """The difference between each task's log prior and that of the classes, (n, K); or of size 0."""
         return np.empty((0, self.n_classes))
 
     def empty_stats(self, shared: AnchoredShared) -> AnchoredStats:
@@ -351,7 +351,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
         return float(np.sqrt((self._slopes(shared, stats)[0] ** 2).sum()))
 
     def update(self, shared: AnchoredShared, stats: AnchoredStats, damping: float) -> AnchoredShared:
-        """A clipped Newton step in the abilities, halved with every damping; errors in closed form."""
+        """Take a clipped Newton step in the abilities, halved for each damping; the errors have a closed form."""
         gradient, curvature = self._slopes(shared, stats)
         step = np.clip(gradient / curvature, -_LARGEST_STEP, _LARGEST_STEP)
         if damping > 0.0:
@@ -372,10 +372,10 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
         length: float,
         local_means: tuple[FloatArray, ...],
     ) -> AnchoredShared:
-        """The far point, its errors made to sum to one."""
+        """The extrapolated point, with errors normalised to sum to one."""
         ability, log_errors = (far_point(values, length) for values in zip(*points, strict=True))
         if self.n_classes <= 2:
-            return AnchoredShared(ability, log_errors)  # a wrong vote names the only other class
+            return AnchoredShared(ability, log_errors)  # a wrong vote can only name the other class
         own = np.arange(self.n_classes)
         log_errors[:, own, own] = -np.inf
         log_errors -= log_errors.max(axis=1, keepdims=True)
@@ -399,10 +399,10 @@ class ReportSums(NamedTuple):
 
 
 class ReportShared(NamedTuple):
-    """What every task sees."""
+    """Parameters that every task sees."""
 
     fitted: Any  # the shared parameters of the model
-    shares: FloatArray  # (K): f; or of size 0 while it is being counted
+    shares: FloatArray  # (K): f; or of size 0 in the pass that counts it
 
 
 class VoteTableModel(Protocol):
@@ -414,25 +414,25 @@ class VoteTableModel(Protocol):
 
     @property
     def anchors(self) -> Anchors:
-        """What is held fixed."""
+        """The quantities that are fixed during the fit."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the probabilities."""
+        """The type of the probabilities."""
 
     @property
     def weights(self) -> FloatArray:
-        """Of the nodes, (G)."""
+        """The weights of the nodes, (G)."""
 
     @property
     def nodes(self) -> FloatArray:
         """Difficulties at the nodes, (G)."""
 
     def tables(self, shared: Any) -> VoteTables:
-        """What a pass in NumPy and the report look up."""
+        """The tables that a NumPy pass and the report look up."""
 
     def factors(self, shared: Any) -> VoteFactors:
-        """What a compiled EM step looks up."""
+        """The tables that a compiled EM step looks up."""
 
 
 def em_step(
@@ -457,13 +457,13 @@ def em_step(
 
 @dataclass(frozen=True)
 class AnchoredReport(Passes[ReportShared, Posterior, ReportSums]):
-    """The two passes of the report as an engine sees them; the local state is the reported probability.
+    """The two passes of the report as a model for an engine; the local state is the reported probability.
 
-    The first weighs the votes, and its sums give the shares of the classes. The second, with these shares, allows for a
-    lapse in what the first has written.
+    The first pass weighs the votes, and its sums give the class shares. The second pass uses these shares to allow for
+    lapses in the probabilities of the first.
 
     Attributes:
-        model: that was fitted.
+        model: the fitted model.
         discount: rho.
         lapse: weight of the shares.
     """
@@ -473,7 +473,7 @@ class AnchoredReport(Passes[ReportShared, Posterior, ReportSums]):
     lapse: float
 
     def start_local(self, shard: Shard) -> Posterior:
-        """Room for the probabilities."""
+        """An array for the probabilities."""
         return Posterior(np.empty((shard.task_ptr.size - 1, self.model.n_classes), dtype=self.model.dtype))
 
     def empty_stats(self, shared: ReportShared) -> ReportSums:
@@ -490,7 +490,7 @@ class AnchoredReport(Passes[ReportShared, Posterior, ReportSums]):
         refresh: bool,
         damping: float,
     ) -> float:
-        """Write the probabilities of a shard: from its votes, or from those before and the shares."""
+        """Write the probabilities of a shard: from its votes, or from the earlier probabilities and the shares."""
         if shared.shares.size:
             reported = (1.0 - self.lapse) * local.posterior + self.lapse * shared.shares
             known = np.flatnonzero(shard.gold >= 0)

@@ -1,4 +1,4 @@
-"""The passes of Anchored Rasch in NumPy: for small data, and to read beside the kernels, whose arguments they take."""
+"""The passes of Anchored Rasch in NumPy: for small data, and a readable reference for the kernels (same arguments)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def count_shares(
     share[known] = 0.0
     share[known, gold[known]] = 1.0
     class_mass += share.sum(axis=0)
-    # A single vote cannot testify for itself.
+    # A single vote cannot confirm itself.
     testifies = n_votes >= 2
     testifies[known] = True
     share *= testifies / (1.0 + discount * (n_votes - 1))
@@ -63,22 +63,22 @@ def em_pass(
     shard: Shard,
     tables: VoteTables,
     log_prior: Floats,  # (K)
-    offsets: Floats,  # (n, K), what each task's own log prior adds to it; or of size 0
+    offsets: Floats,  # (n, K), each task's log prior relative to it; or of size 0
     weights: Floats,  # (G), of the nodes, sum to one
     nodes: Floats,  # (G), s times the nodes
     refresh: bool,  # whether to recompute the posterior
     local: Posterior,
     out: Posterior,  # written
-    stats: AnchoredStats,  # added to; the log likelihood is its bound where the posterior is held
+    stats: AnchoredStats,  # added to; the log likelihood is a bound if the posterior is held fixed
 ) -> float:
-    """Posterior of classes and nodes, and what each worker met of it; returns the largest change of the former."""
+    """Posterior of classes and nodes, and its sums per worker; returns the largest change of a class probability."""
     n, K = local.posterior.shape
     gold, rows, n_workers = shard.gold, shard.rows, len(stats.of_workers)
     score = _scores(shard, tables, weights, nodes) + log_prior
     if offsets.size:
         score += offsets[:, None, :]
     if refresh:
-        # A gold task has the nodes of its class only.
+        # A gold task has only the nodes of its class.
         if gold.size:
             known = np.flatnonzero(gold >= 0)
             score[known] += np.where(gold[known, None] == np.arange(K), 0.0, -np.inf)[:, None, :]
@@ -104,7 +104,7 @@ def em_pass(
 
 def report_pass(
     shard: Shard,
-    tables: VoteTables,  # these four as for the EM step
+    tables: VoteTables,  # these four are as for the EM step
     log_prior: Floats,
     weights: Floats,
     nodes: Floats,
@@ -112,7 +112,7 @@ def report_pass(
     out: Posterior,  # written
     sums: ReportSums,  # added to
 ) -> None:
-    """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
+    """Reported probabilities, from the evidence of the votes and not from a rounded posterior."""
     evidence = log_likelihoods(shard, tables, weights, nodes)
     power = 1.0 / (1.0 + discount * (np.diff(shard.task_ptr)[:, None] - 1))
     p, _ = posterior_of_rows(log_prior + power * evidence, shard.gold)

@@ -1,11 +1,11 @@
-"""Anchored Rasch with a prior of each item's own, from features: the workers again, and the report.
+"""Anchored Rasch with a prior for each item, from its features: a refit of the workers, and the report.
 
-With ``pi_i`` the prior of item ``i`` in place of ``pi``, anchors as they are, the fit continues from the votes-only
-one. Votes and features are then tempered together, the features as one more vote::
+The prior ``pi_i`` of item ``i`` replaces ``pi``, the anchors stay the same, and the fit continues from the votes-only
+fit. Votes and features are then tempered together; the features count as one more vote::
 
     p_ik ~ pi_k exp((L_ik + log pi_ik - log pi_k) / (1 + rho v_i))
 
-and ``pi_i`` itself where there are no votes. An item without features has what votes alone would say of it.
+and ``pi_i`` itself for an item without votes. An item without features is reported from its votes alone.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _NOT_THIS = -50.0  # log likelihood of a class that a known item does not have
 
 @dataclass(frozen=True, kw_only=True)
 class ItemPriorModel(AnchoredModel):
-    """The model with a prior for every task, started where the votes alone led.
+    """The model with a prior for every task, started from the votes-only fit.
 
     Attributes:
-        begin: where to start.
-        offsets: log of each task's prior against that of the classes, (n, K).
+        begin: the parameters to start from.
+        offsets: log of each task's prior relative to the class prior, (n, K).
         task_ptr: of all tasks.
     """
 
@@ -51,16 +51,16 @@ class ItemPriorModel(AnchoredModel):
         return cls(**{one.name: getattr(model, one.name) for one in fields(model)}, **more)
 
     def start(self) -> AnchoredShared:
-        """The workers as the votes alone showed them."""
+        """The workers of the votes-only fit."""
         return self.begin
 
     def offsets_of(self, shard: Shard) -> FloatArray:
-        """The offsets of the tasks of a shard, which are a run of all tasks."""
+        """The offsets of the tasks of a shard, which are a contiguous range of all tasks."""
         first = int(np.searchsorted(self.task_ptr, shard.task_ptr[0]))
         return self.offsets[first : first + shard.task_ptr.size - 1]
 
     def step(self, shared: Any, shard: Any, local: Any, out: Any, stats: Any, refresh: bool, damping: float) -> float:
-        """One pass over a shard; the first, too, computes the posterior: its start is not a vote share."""
+        """One pass over a shard; the first pass also computes the posterior, as it does not start from vote shares."""
         return super().step(shared, shard, local, out, stats, True, damping)
 
 
@@ -78,7 +78,7 @@ def log_likelihoods(model: AnchoredModel, shared: AnchoredShared, crowd: Annotat
 def evidence_of(
     model: AnchoredModel, shared: AnchoredShared, posterior: FloatArray, crowd: Annotations, gold: Gold
 ) -> VoteEvidence:
-    """What votes and gold say about all items, those without votes last; ``gold`` is of all of them, or empty."""
+    """The evidence of votes and gold on all items, items without votes last; ``gold`` covers all items or is empty."""
     n, K = crowd.n_tasks + len(crowd.unanswered), model.n_classes
     q, likelihood = np.zeros((n, K)), np.zeros((n, K))
     q[: crowd.n_tasks] = posterior
@@ -103,14 +103,14 @@ def evidence_of(
 
 @dataclass(frozen=True, eq=False)
 class FeatureOutcome:
-    """What came of features, for all items; those without votes are the pool.
+    """The result of using features, for all items; items without votes are the pool.
 
     Attributes:
-        found: the priors, and what was made of the features.
-        pool_gold: known class of each item without votes or -1.
-        pool_reported: what is reported of them; empty where features were left out.
-        pool_posterior: likewise, of the fit.
-        classes: numbers of the classes that the priors are about; None for all.
+        found: the priors, and the record of how the features were used.
+        pool_gold: known class of each item without votes, or -1.
+        pool_reported: the reported probabilities of the pool; empty if the features were not used.
+        pool_posterior: the posterior probabilities of the pool; likewise.
+        classes: numbers of the classes that the priors cover; None for all.
     """
 
     found: FeaturePrior
@@ -121,34 +121,34 @@ class FeatureOutcome:
 
     @property
     def record(self) -> FeatureRecord:
-        """What was made of the features."""
+        """How the features were used."""
         return self.found.record
 
     @property
     def priors(self) -> FloatArray:
-        """Of all items, (n, K)."""
+        """The priors of all items, (n, K)."""
         return self.found.priors
 
     def pool(self, mean: FloatArray) -> FloatArray:
-        """What is reported of items without votes, (m, K): the mean of all where features were left out."""
+        """Reported probabilities of items without votes, (m, K): the mean of all items if features were not used."""
         reported = self.pool_reported if self.record.used else np.broadcast_to(mean, (len(self.pool_gold), len(mean)))
         return certain(reported, self.pool_gold)
 
     @property
     def model(self) -> FeatureModel:
-        """For new items."""
+        """The model that predicts new items."""
         kept = np.arange(self.priors.shape[1]) if self.classes is None else self.classes
         return FeatureModel(kept, self.found.scorer, self.found.weight)
 
     @property
     def free(self) -> NDArray[np.bool_]:
-        """Items whose label needs no vote, (n): those with features that count, or with features alone."""
+        """Items whose label needs no vote, (n): their features are used, or they have features but no votes."""
         has_row = self.found.has_row
         pool = np.arange(len(has_row)) >= len(has_row) - len(self.pool_gold)
         return np.asarray(has_row & (pool | self.record.used))
 
     def widened(self, kept: IntArray, n_classes: int) -> FeatureOutcome:
-        """The same with further classes without votes."""
+        """This outcome with further classes that have no votes."""
         if len(kept) == n_classes:
             return self
 
@@ -163,7 +163,7 @@ class FeatureOutcome:
 
 
 class FeatureFit(NamedTuple):
-    """A fit with features: what came of them and, where they are used, the result that replaces that of votes alone."""
+    """A fit with features: the outcome and, if features are used, the result that replaces the votes-only fit."""
 
     outcome: FeatureOutcome
     run: Run
@@ -175,9 +175,9 @@ class ItemReport(NamedTuple):
     """Probabilities of all items.
 
     Attributes:
-        p: what is reported, (n, K).
+        p: reported probabilities, (n, K).
         shares: their mean before lapses, (K).
-        posterior: of the fit; the prior where there are no votes, (n, K).
+        posterior: posterior of the fit; the prior for items without votes, (n, K).
     """
 
     p: FloatArray
@@ -196,13 +196,13 @@ def report_items(
     discount: float,
     lapse: float,
 ) -> ItemReport:
-    """What is reported of all items.
+    """Reported probabilities of all items.
 
     Args:
         likelihood: log probability of the votes on each item given its class, (n, K); 0 without votes.
         priors: of each item, (n, K).
         prior: of the classes, (K).
-        n_votes: on each item, (n).
+        n_votes: number of votes on each item, (n).
         has_row: items with features, (n).
         gold: known class of each item or -1, (n), or empty.
         discount: rho.
@@ -213,7 +213,7 @@ def report_items(
     scores = np.log(prior) + (likelihood + offsets) / (1.0 + discount * np.maximum(heard, 0))[:, None]
     scores[n_votes == 0] = np.log(priors[n_votes == 0])
     p = certain(_normalised(scores), gold)
-    speaks = (n_votes > 0) | has_row  # of all others nothing is known but the mean
+    speaks = (n_votes > 0) | has_row  # all others have the mean
     shares = column_sums(p[speaks]) / max(int(speaks.sum()), 1)
     p[~speaks] = shares
     posterior = certain(_normalised(likelihood + np.log(priors)), gold)

@@ -1,4 +1,4 @@
-"""CC-Rasch for users: class-conditional abilities and difficulties, fitted by EM."""
+"""The estimator of CC-Rasch: class-conditional abilities and difficulties, fitted by EM."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from rarevote.methods.vote_model import SomeVotes, VoteModel
 
 MStep = Literal["fused", "exact"]
 
-# The penalised likelihood must gain less than this per annotation, besides the posterior standing still.
+# To stop, the penalised likelihood must gain less than this per annotation, and the posterior must stop changing.
 _GAIN_PER_ANNOTATION = 1e-8
-# Crowds of more votes are fitted with the difficulties solved for. Small ones have several optima, and which of them
-# the paper's rows come from depends on every step: there all parameters are extrapolated together.
+# Crowds with more votes are fitted with the difficulties solved for. Small ones have several optima, and which one
+# gave the results of the paper depends on every step: for these, all parameters are extrapolated together.
 _MAX_UNPROFILED_VOTES = 100_000
 
 
 @dataclass(eq=False, repr=False)
 class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
-    """Class-conditional Rasch model: finds the rare class that a majority vote loses.
+    """Class-conditional Rasch model: finds the rare class that a majority vote misses.
 
     Every annotator has an ability per class, every item a difficulty per class::
 
@@ -42,24 +42,25 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     by default. The fit maximises the penalised likelihood by EM.
 
     The uniform prior raises recall of the rare class at the cost of precision: with an estimated prior the
-    mean minority recall over the paper's binary datasets falls from 0.86 to 0.80. Where one item in a hundred is
+    mean minority recall over the paper's binary datasets falls from 0.86 to 0.80. If one item in a hundred is
     positive, expect false alarms.
 
     Args:
-        n_iter: the most EM iterations.
-        tol: stop when no posterior probability changes by this much (and the likelihood stands still); 0 never stops.
+        n_iter: the largest number of EM iterations.
+        tol: stop when no posterior probability changes by this much (and the likelihood stops rising); 0 never stops.
         sigma_alpha: spread of abilities around their class mean; a number, one per class, or a mapping by class.
         sigma_beta: spread of difficulties around their class mean.
         sigma_alpha_mu: spread of the class means of ability around 0.
         sigma_beta_mu: spread of the class means of difficulty around 0.
         prior: class prior: "uniform", "estimate", or values (sequence in class order, or mapping by class).
         ability: "per-class", or "shared" for one ability per annotator.
-        difficulty: "per-class", "shared" for one difficulty per item, or None for none.
+        difficulty: "per-class", "shared" for one difficulty per item, or None for no difficulty.
         m_step: "fused" takes one Newton step per pass (fast); "exact" solves every M-step to ``m_step_tol``.
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
-        accelerate: extrapolate every second step of the fused iteration (SQUAREM) where that raises the likelihood:
-            about half the passes, the same optimum. From more than 100 000 votes, slow tasks are solved within a pass
-            and the abilities mixed from the last steps (Anderson): with three classes or more about half as many again.
+        accelerate: extrapolate every second step of the fused iteration (SQUAREM) if that raises the likelihood:
+            about half the passes, the same optimum. With more than 100 000 votes, slow tasks are solved within a pass
+            and the abilities are mixed from the last steps (Anderson): with three or more classes, this halves them
+            again.
         dtype: "float64", or "float32" for the state of the tasks and within a pass: half their memory, posteriors
             within about ``tol``.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
@@ -161,13 +162,13 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
                 "ability_deviation": shared.ability,
                 "difficulty_deviation": deviation,
                 "log_prior": shared.log_prior,
-                # A new task meets the penalties of the fit, which depend on how many tasks that had.
+                # A new task has the penalties of the fit, which depend on the number of tasks in the fit.
                 "n_tasks": np.array(crowd.n_tasks),
             },
         )
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
-        """Posterior of new tasks with the workers held; one that the fit has not seen counts as average."""
+        """Posterior of new tasks with the workers held fixed; a worker that the fit has not seen counts as average."""
         fitted = self._model(self.annotations_)
         parameters = self._result.parameters
         deviation = np.where((worker >= 0)[:, None], parameters["ability_deviation"][worker], 0.0)
@@ -189,7 +190,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         )
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
-        """Votes by the abilities, each task's difficulty drawn around the fitted one (Laplace's approximation)."""
+        """Votes drawn from the abilities; each task's difficulty is drawn around the fitted one (Laplace)."""
         K, tasks = votes.n_classes, np.arange(len(votes.tasks))
         log_odds = self._parameter("intercept") + self._parameter("ability_deviation")
         log_odds = np.broadcast_to(log_odds, (len(log_odds), K))
@@ -214,10 +215,10 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     @property
     def chooser(self) -> ByVotes:
-        """The most probable class; of classes within ``tol`` of it, the one with the most votes.
+        """The most probable class; among classes within ``tol`` of it, the one with the most votes.
 
-        On very small crowds the optimum knows nothing: every class is equally likely, and which one stands a millionth
-        higher is an accident of where the iteration stopped.
+        On very small crowds, every class can be equally likely at the optimum, and which one is a millionth
+        higher depends on where the iteration stopped.
         """
         return ByVotes(self.tol)
 
@@ -239,7 +240,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     @property
     def item_difficulty_(self) -> FloatArray | None:
-        """Difficulty of every item against the mean of the class; None without ``difficulty``."""
+        """Difficulty of every item relative to the mean of the class; None without ``difficulty``."""
         return None if self.difficulty is None else self._parameter("difficulty_deviation")
 
     @property
@@ -254,5 +255,5 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     @property
     def priors_(self) -> Any:
-        """The class prior that the posterior was computed with."""
+        """The class prior that was used to compute the posterior."""
         return self._series("label", np.exp(self._parameter("log_prior")), "prior")

@@ -1,15 +1,15 @@
-"""The fused CC-Rasch pass over a run of tasks.
+"""The fused CC-Rasch pass over a range of tasks.
 
-For every task: its posterior at the parameters that came in, one Newton step on its difficulties, and with the new
-difficulties its share of what the workers need, a gradient and a curvature per (worker, class).
+For every task: its posterior at the current parameters, one Newton step on its difficulties, and with the new
+difficulties its share of the workers' sums, a gradient and a curvature per (worker, class).
 
-Everything is in odds, ``exp(alpha - beta) = odds[worker, class] * exp(-h[task, class])``, so that an annotation
-costs a multiplication and a division per class but no ``exp``; the likelihood of a task is a running product that
-needs one ``log`` per task. The sign of a stored odd says whether the vote was for that class, which spares every
-branch. Votes come in blocks of tasks (:mod:`rarevote.kernels.blocks`): work arrays stay in the first-level cache, and
-each stage is a loop over contiguous memory that the compiler vectorises. Sums, maxima and copies are written out: to
-compile what numba has for whole arrays, messages about shapes included, takes as long as all the rest. See
-:mod:`rarevote.methods.cc_rasch.plain` for the same without any of this.
+Everything is computed in odds, ``exp(alpha - beta) = odds[worker, class] * exp(-h[task, class])``, so that an
+annotation costs a multiplication and a division per class but no ``exp``; the likelihood of a task is a running product
+that needs one ``log`` per task. The sign of stored odds says whether the vote was for that class, which avoids all
+branches. Votes come in blocks of tasks (:mod:`rarevote.kernels.blocks`): work arrays stay in the first-level cache, and
+each stage is a loop over contiguous memory that the compiler vectorises. Sums, maxima and copies are explicit loops:
+compiling numba's functions for whole arrays takes as long as everything else. See
+:mod:`rarevote.methods.cc_rasch.plain` for the same pass in NumPy.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from rarevote.kernels.posterior import SMALLEST_PRODUCT, posterior_of_lanes
 from rarevote.methods.cc_rasch.plain import CLASS_DIFFICULTY, MIN_STIFFNESS, NO_DIFFICULTY, SHARED_DIFFICULTY
 from rarevote.methods.cc_rasch.solve_kernel import marginal_step, solve_task
 
-# In single precision: a product of likelihoods below this is taken apart. One more vote, of odds within the limits of
-# ``exp_single``, does not make it vanish.
+# In single precision: a product of likelihoods below this is split. One more vote, with odds within the limits of
+# ``exp_single``, does not make it underflow.
 _SMALLEST_SINGLE = 1e-20
 
 
 def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, mode: int, solves: bool, single: bool) -> float:
     """The compiled pass. See ``pass_over_blocks`` below for its arguments.
 
-    What stays the same throughout a fit is compiled into it: code for anything else would take as long to compile.
+    What is constant throughout a fit is a compile-time constant: code for other cases would take as long to compile.
 
     Args:
-        shard: a run of tasks.
-        odds: the first argument that is not of the shard.
-        *rest: the others.
+        shard: a range of tasks.
+        odds: the first argument that is not part of the shard.
+        *rest: the other arguments.
         mode: NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY.
-        solves: whether passes of this fit may solve tasks; compiling that takes as long as all the rest.
-        single: whether to compute in single precision; sums are of doubles all the same.
+        solves: whether passes of this fit can solve tasks; compiling that takes as long as everything else.
+        single: whether to compute in single precision; sums are in double precision in any case.
     """
     n_classes = odds.shape[1]
     if single:
@@ -58,7 +58,7 @@ def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, mode: int, s
 
 @cache
 def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callable[..., float]:
-    # As bare names in conditions: numba drops what such a constant rules out before it infers types.
+    # Bare names in conditions: numba drops branches that such a constant rules out before it infers types.
     has_difficulty, is_shared = mode != NO_DIFFICULTY, mode == SHARED_DIFFICULTY
     work: Any = np.float32 if single else np.float64
     smallest_product = _SMALLEST_SINGLE if single else SMALLEST_PRODUCT
@@ -69,14 +69,14 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
         gold,  # int32 (n), the known class or -1; or of size 0
         odds,  # (m, K), exp(s_k + g_rk)
         log_prior,  # (K)
-        shift,  # (D), added to the difficulties that come in
+        shift,  # (D), added to the current difficulties
         penalty,  # on the difficulties
         damping,  # 0: Newton's curvature, >= 1: that many times its upper bound
         refresh,  # whether to recompute the posterior
         settle,  # a task whose posterior would still change by more than this is solved; infinity for one step each
         local,
         out,  # the local parameters, written
-        stats,  # added to; the log likelihood is its bound where the posterior is held
+        stats,  # added to; the log likelihood is a bound if the posterior is held fixed
     ):
         order, block_ptr, level_ptr, worker, label = blocks
         ridge, pull, stiffness = penalty
@@ -97,8 +97,8 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
             most = max(most, level_ptr[block_ptr[block + 1]] - level_ptr[block_ptr[block]])
         # One entry per (vote, class) of a block: level by level, class by class, lane by lane.
         signed_odds = np.empty(most * K, work)
-        # One entry per (class, lane). Of one piece each: every way to make an array is compiled on its own. Sums and
-        # maxima over blocks are kept by lane too: no addition waits for the one before.
+        # One entry per (class, lane). One array each: every way to make an array is compiled separately. Sums and
+        # maxima over blocks are also kept per lane: no addition depends on the previous one.
         rows = np.zeros((10, K, L), work)
         h, ease, product, residuals, weights = rows[0], rows[1], rows[2], rows[3], rows[4]
         q_in, q, gradient, curvature, change = rows[5], rows[6], rows[7], rows[8], rows[9]
@@ -147,7 +147,7 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
             for i in range(L):
                 n_votes[i] = 0.0
 
-            # The votes at the difficulties that came in.
+            # The votes at the current difficulties.
             is_folded = False
             for level in range(first_level, last_level):
                 start, end = level_ptr[level], level_ptr[level + 1]
@@ -225,7 +225,7 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
                     bend[i] = one
                     lowest[i] = one
                     largest_move[i] = zero
-                # Few arrays to a loop: with many, the compiler does not find out that none overlap.
+                # Few arrays per loop: with many, the compiler does not detect that none overlap.
                 for k in range(K):
                     shares, of_task, bends, of_class = q[k], residuals[k], weights[k], h[k]
                     made, pushed, squared = ease[k], gradient[k], square_sum[k]
@@ -348,7 +348,7 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
                         of_task[i] *= shares[i]
                         bends[i] *= shares[i]
                 if is_shared:
-                    # One difficulty for all classes: every class carries the sum.
+                    # One difficulty for all classes: every class has the sum.
                     for i in range(size):
                         residual_sum = zero
                         weight_sum = zero

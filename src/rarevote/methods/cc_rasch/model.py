@@ -1,4 +1,4 @@
-"""CC-Rasch as the EM loop sees it: an ability per worker and class, a difficulty per task and class.
+"""CC-Rasch as a model of the EM loop: an ability per worker and class, a difficulty per task and class.
 
 ::
 
@@ -7,14 +7,14 @@
     beta_ik  = mu_beta_k  + h_ik,   sum_i h_ik = 0,   h_ik ~ N(0, sigma_beta_k^2)
     mu_alpha_k ~ N(0, sigma_alpha_mu^2),  mu_beta_k ~ N(0, sigma_beta_mu^2);  errors uniform over the other classes
 
-The votes only see ``s_k + g_rk - h_ik`` with the intercept ``s = mu_alpha - mu_beta``, whose prior is Gaussian with
-covariance ``V = Cov(mu_alpha) + Cov(mu_beta)``. So the solver carries one intercept a class with the penalty
+The votes depend only on ``s_k + g_rk - h_ik`` with the intercept ``s = mu_alpha - mu_beta``, whose prior is Gaussian
+with covariance ``V = Cov(mu_alpha) + Cov(mu_beta)``. So the solver has one intercept per class with the penalty
 ``s' V^-1 s / 2``; the two means follow from it as conditional expectations. Worker and task terms are kept centred:
-whatever mean a step gives them moves into ``s``, and the gradients account for that move, so that a stationary point
+the mean of a step moves into ``s``, and the gradients account for that, so that a stationary point
 of the iteration is one of the centred problem.
 
-Given the posterior, the worker's side is a Newton step in ``(s, g)`` under ``sum g = 0``. Its Hessian is an arrow:
-eliminating ``g`` and the multiplier of the constraint leaves one number per class.
+Given the posterior, the workers' step is a Newton step in ``(s, g)`` under ``sum g = 0``. Its Hessian is an arrowhead
+matrix: eliminating ``g`` and the multiplier of the constraint leaves one number per class.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from rarevote.methods.cc_rasch import plain
 Ability = Literal["per-class", "shared"]
 Difficulty = Literal["per-class", "shared"] | None
 
-# Odds beyond this say nothing more, and products of a few of them must not overflow.
+# Odds beyond this make no difference, and products of a few of them must not overflow.
 _LARGEST_LOG_ODDS = 200.0
-# Divided by the number of other classes. On crowds of NetEase's size a fifth of it takes as many passes and visits more
-# votes again; six times as much takes up to twice the passes.
+# Divided by the number of other classes. On crowds of NetEase's size a fifth of it takes the same number of passes and
+# visits more votes again; six times as much takes up to twice the passes.
 _SETTLE = 0.01
 
 
@@ -54,7 +54,7 @@ class CCRaschShared(NamedTuple):
 
     intercept: FloatArray  # (K) or (1): s
     ability: FloatArray  # (m, K) or (m, 1): g, centred over workers
-    shift: FloatArray  # (D): what centres the difficulties that the last pass wrote
+    shift: FloatArray  # (D): centres the difficulties that the last pass wrote
     log_prior: FloatArray  # (K)
     settle: float = np.inf  # a pass solves the tasks whose posterior would change by more than this in one step
 
@@ -78,7 +78,7 @@ class CCRaschStats(NamedTuple):
 
 @dataclass(frozen=True)
 class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
-    """The model with its hyper-parameters resolved to one value per class."""
+    """The model, with one value of each hyper-parameter per class."""
 
     n_tasks: int
     n_workers: int
@@ -104,17 +104,17 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
 
     @property
     def n_difficulties(self) -> int:
-        """Columns of ``h``; none when difficulty is switched off."""
+        """Columns of ``h``; 0 if difficulty is switched off."""
         return {"per-class": self.n_classes, "shared": 1, None: 0}[self.difficulty]
 
     @property
     def n_intercepts(self) -> int:
-        """One per class, unless nothing in the model depends on the class."""
+        """Number of intercepts: one per class, unless nothing in the model depends on the class."""
         return self.n_classes if "per-class" in (self.ability, self.difficulty) else 1
 
     @property
     def _n_priors(self) -> int:
-        """Class probabilities that are estimated."""
+        """Number of class probabilities that are estimated."""
         return self.n_classes if self.estimate_prior else 0
 
     # -- priors ------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         return np.asarray(precision * intercept if precision.ndim == 1 else precision @ intercept)
 
     def split_intercept(self, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means of ability and of difficulty, (K) each, that the intercepts stand for.
+        """Means of ability and of difficulty, (K) each, that the intercepts represent.
 
         Given their difference, the most probable split of two Gaussians is their conditional mean.
         """
@@ -167,7 +167,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
             mu_alpha = alpha @ np.linalg.solve(alpha + beta, intercept)
         return _per_class(mu_alpha, self.n_classes), _per_class(mu_alpha - intercept, self.n_classes)
 
-    # -- the EM loop's questions -------------------------------------------------------------------------------------
+    # -- methods that the EM loop calls --------------------------------------------------------------------------------
 
     def start(self) -> CCRaschShared:
         """All parameters zero."""
@@ -179,7 +179,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         )
 
     def start_local(self, shard: Shard) -> CCRaschLocal:
-        """Soft majority vote, no difficulty."""
+        """Soft majority vote, all difficulties 0."""
         posterior = soft_majority(shard, self.n_classes).astype(self.dtype, copy=False)
         return CCRaschLocal(posterior, np.zeros((len(posterior), self.n_difficulties), dtype=self.dtype))
 
@@ -244,7 +244,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         return np.asarray(np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)))
 
     def objective(self, shared: CCRaschShared, stats: CCRaschStats) -> float:
-        """Penalised log likelihood, normalising constants of the priors left out."""
+        """Penalised log likelihood, without the normalising constants of the priors."""
         penalty = 0.5 * float(shared.intercept @ self._precision_times(shared.intercept))
         penalty += 0.5 * float((shared.ability**2 / self.sigma_alpha[: self.n_abilities] ** 2).sum())
         if self.difficulty is not None:
@@ -252,7 +252,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         return float(stats.scalars[0]) - penalty
 
     def _worker_side(self, shared: CCRaschShared, stats: CCRaschStats) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Centred intercept after the difficulties moved; gradient and curvature of the votes per ability."""
+        """Intercept after the difficulties are centred; gradient and curvature of the votes per ability."""
         intercept = shared.intercept
         if self.difficulty is not None:
             mean = stats.moved / max(self.n_tasks, 1)
@@ -279,7 +279,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         return float(np.sqrt(squared))
 
     def update(self, shared: CCRaschShared, stats: CCRaschStats, damping: float) -> CCRaschShared:
-        """Newton step in the intercepts and abilities under ``sum_r g_r = 0``; a damped pass has summed bounds."""
+        """Newton step in the intercepts and abilities under ``sum_r g_r = 0``; with bounds as curvatures if damped."""
         intercept, gradient, curvature = self._worker_side(shared, stats)
         ridge = 1.0 / self.sigma_alpha[: self.n_abilities] ** 2
         toward_intercept = column_sums(gradient) - self._precision_times(intercept)
@@ -326,7 +326,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         return np.concatenate([shared.intercept, shared.ability.ravel(), shared.log_prior[: self._n_priors]])
 
     def metric(self, stats: CCRaschStats) -> FloatArray:
-        """Curvatures of the votes and of the penalty on abilities; the class prior counts by its tasks."""
+        """Curvatures of the votes and of the penalty on abilities; the class prior is weighted by its tasks."""
         curvature = stats.of_workers[:, 1]
         ability = curvature if self.n_abilities == self.n_classes else curvature.sum(1, keepdims=True)
         intercept = column_sums(curvature) if self.n_intercepts == self.n_classes else curvature.sum(keepdims=True)[0]
@@ -334,7 +334,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         return np.concatenate([intercept, (ability + ridge).ravel(), stats.class_mass[: self._n_priors]])
 
     def profiled(self, coordinates: FloatArray, like: CCRaschShared) -> CCRaschShared:
-        """Sums over workers are zero there too, and the class prior is made to sum to one."""
+        """The point with sums over workers of zero and a class prior that sums to one."""
         intercept, abilities, log_prior = np.split(coordinates, [self.n_intercepts, coordinates.size - self._n_priors])
         ability = abilities.reshape(self.n_workers, self.n_abilities)
         log_prior = _summing_to_one(log_prior) if self.estimate_prior else like.log_prior
@@ -359,7 +359,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         length: float,
         local_means: tuple[FloatArray, ...],
     ) -> CCRaschShared:
-        """The extrapolated point; sums over workers are zero there too, and the class prior is made to sum to one."""
+        """The extrapolated point; its sums over workers are zero, and its class prior is normalised."""
         arrays = zip(*(_free(point) for point in points), strict=True)
         intercept, ability, log_prior = (far_point(values, length) for values in arrays)
         return CCRaschShared(intercept, ability - ability.mean(0), -local_means[0], _summing_to_one(log_prior))
@@ -367,14 +367,14 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldWorkers(HeldShared[CCRaschShared, CCRaschLocal, CCRaschStats], CCRaschModel):
-    """The same model with everything shared held fixed: only posteriors and difficulties of the tasks move.
+    """The same model with everything shared held fixed: only posteriors and difficulties of the tasks change.
 
-    ``n_tasks`` stays that of the fit, so that a task that it has not seen meets the same penalties as there.
+    ``n_tasks`` stays that of the fit, so that a new task has the same penalties as in the fit.
     """
 
 
 def _free(shared: CCRaschShared) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What is extrapolated: the shift follows from the difficulties."""
+    """The parameters to extrapolate: the shift follows from the difficulties."""
     return shared.intercept, shared.ability, shared.log_prior
 
 
@@ -388,7 +388,7 @@ def _per_class(values: NDArray[Any], n_classes: int) -> FloatArray:
 
 
 def passes_for(shard: Shard, n_classes: int) -> ModuleType:
-    """The module that computes: in NumPy, or compiled."""
+    """The module with the passes: in NumPy, or compiled."""
     if shard.is_small(n_classes):
         return plain
     from rarevote.methods.cc_rasch import kernel

@@ -1,4 +1,4 @@
-"""The CC-Rasch pass in NumPy: for small data, and to read beside the kernel, whose arguments it takes."""
+"""The CC-Rasch pass in NumPy: for small data, and a readable reference for the kernel (same arguments)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Floats = NDArray[np.float64]
 
 NO_DIFFICULTY, SHARED_DIFFICULTY, CLASS_DIFFICULTY = 0, 1, 2
 
-# Of a task that is solved: steps at most, the longest of them, the rounding of its likelihood, and by what part of
-# ``settle`` its posterior may still move.
+# For a task that is solved: the number of steps, the longest step, the rounding of its likelihood, and by what part of
+# ``settle`` its posterior can still change.
 MAX_LOCAL_STEPS = 20
 LONGEST_STEP = 1.0
 LOCAL_ROUNDING = 1e-9
 SOLVED = 0.1
-# A curvature below this part of the penalty's is no good to divide by.
+# A curvature below this part of the penalty's is too small to divide by.
 MIN_STIFFNESS = 1e-3
 
 
 class Penalty(NamedTuple):
-    """What draws the difficulties of a task to their mean."""
+    """The penalty that draws the difficulties of a task to their mean."""
 
     ridge: Floats  # (D): 2 lambda_beta
     pull: Floats  # (D): constant part of the gradient, from the penalty on the mean
@@ -39,17 +39,17 @@ def fused_pass(
     shard: Shard,
     odds: Floats,  # (m, K), exp(s_k + g_rk)
     log_prior: Floats,  # (K)
-    shift: Floats,  # (D), added to the difficulties that come in
+    shift: Floats,  # (D), added to the current difficulties
     penalty: Penalty,
     damping: float,  # 0: Newton's curvature, >= 1: that many times its upper bound
     refresh: bool,  # whether to recompute the posterior
     settle: float,  # a task whose posterior would still change by more than this is solved; infinity: one step each
     local: CCRaschLocal,
     out: CCRaschLocal,  # written
-    stats: CCRaschStats,  # added to; the log likelihood is its bound where the posterior is held
+    stats: CCRaschStats,  # added to; the log likelihood is a bound if the posterior is held fixed
     *,
     mode: int,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
-    solves: bool,  # whether passes of this fit may solve tasks: this and the next for a compiler to know
+    solves: bool,  # whether passes of this fit can solve tasks: this and the next are compile-time constants
     single: bool,  # whether to compute in single precision
 ) -> float:
     """Posterior, one Newton step on the difficulties, gradient and curvature of the abilities.
@@ -82,7 +82,7 @@ def fused_pass(
     out.posterior[...] = q
     class_mass += q.sum(axis=0)
 
-    # Newton on the difficulties; one for all classes sees the sum over classes.
+    # Newton on the difficulties; one difficulty for all classes uses the sum over classes.
     believed = by_task.spread(q)
     if settle < np.inf and refresh and damping == 0.0 and mode == CLASS_DIFFICULTY:
         problem = _LocalProblem(shard, odds, log_prior, penalty)
@@ -118,7 +118,7 @@ def fused_pass(
 
 
 class _LocalProblem:
-    """The difficulties of tasks given all that is shared, a task a row; the posterior follows from them."""
+    """The difficulties of tasks given the shared parameters, one row per task; the posterior follows from them."""
 
     def __init__(self, shard: Shard, odds: Floats, log_prior: Floats, penalty: Penalty) -> None:
         self._rows, self._n = shard.rows, shard.task_ptr.size - 1
@@ -128,9 +128,9 @@ class _LocalProblem:
         self._n_votes = np.diff(shard.task_ptr)
 
     def settled(self, h: Floats, q: Floats, log_evidence: Floats, settle: float) -> tuple[Floats, Floats, int]:
-        """New difficulties and the posterior there, (n, K) each, and how many votes were visited for it.
+        """New difficulties and the posterior there, (n, K) each, and how many votes were visited.
 
-        Where one step would change the posterior by at most ``settle``, the step is taken, and the posterior follows
+        If one step would change the posterior by at most ``settle``, the step is taken, and the posterior is updated
         to second order. The others are solved by steps that do not lower the likelihood.
         """
         _, _, r, w = self._votes_at(h)
@@ -173,11 +173,11 @@ class _LocalProblem:
         return np.asarray((h * (0.5 * self._ridge * h - self._pull)).sum(axis=1))
 
     def _marginal_step(self, h: Floats, q: Floats, r: Floats, w: Floats) -> tuple[Floats, Floats]:
-        """Newton's step with the posterior free, and by how much a probability would change, to first order.
+        """Newton's step with a free posterior, and by how much a probability would change, to first order.
 
         The negative Hessian is ``diag(a) + u u'`` with ``a = q (w - r^2) + stiffness`` and ``u = q r``. One negative
-        entry of the diagonal is made up for by the rank-one term if the determinant is positive. Where the Hessian is
-        not positive, or the class is known, the step is that of EM.
+        entry of the diagonal is offset by the rank-one term if the determinant is positive. If the Hessian is
+        not positive, or the class is known, the EM step is taken.
         """
         slope = self._pull - q * r - self._ridge * h
         own = q * (w - r * r) + self._stiffness

@@ -1,8 +1,8 @@
 """The difficulties of one task, solved within a CC-Rasch pass.
 
-EM creeps where a task is torn between classes: its posterior decides how far its difficulties move, and they decide
-the posterior. So Newton's steps are taken on the likelihood itself, in which the posterior is not a parameter. Few
-tasks need more than one; a block leaves those to the loops here, a task at a time. In whole arrays: ``_LocalProblem``
+EM is slow for a task between two classes: its posterior decides how far its difficulties move, and they decide
+the posterior. So these Newton steps maximise the likelihood itself, in which the posterior is not a parameter. Few
+tasks need more than one; these loops solve them one task at a time. The NumPy version is ``_LocalProblem``
 of :mod:`rarevote.methods.cc_rasch.plain`.
 """
 
@@ -35,10 +35,10 @@ def marginal_step(
     is_known: bool,
     step: Floats,
 ) -> float:
-    """Newton's step on the difficulties of a task with the posterior free, written to ``step``.
+    """Newton's step on the difficulties of a task with a free posterior, written to ``step``.
 
-    The negative Hessian is ``diag(a) + u u'`` with ``a = q (w - r^2) + stiffness`` and ``u = q r``. Where it is not
-    positive, or the class is known, the step is that of EM.
+    The negative Hessian is ``diag(a) + u u'`` with ``a = q (w - r^2) + stiffness`` and ``u = q r``. If it is not
+    positive, or the class is known, the EM step is taken.
 
     Returns:
         By how much a posterior probability would change, to first order.
@@ -55,7 +55,7 @@ def marginal_step(
         step[k] = pull[k] - q[k] * r[k] - ridge[k] * difficulty[k]
         along += q[k] * r[k] * step[k] / own
         bend += (q[k] * r[k]) ** 2 / own
-    # One negative entry of the diagonal is made up for by the rank-one term if the determinant is positive.
+    # One negative entry of the diagonal is offset by the rank-one term if the determinant is positive.
     is_marginal = is_marginal and (n_negative == 0 or (n_negative == 1 and bend < -MIN_STIFFNESS))
     for k in range(K):
         if is_marginal:
@@ -75,9 +75,9 @@ def marginal_step(
 
 @piece
 def solve_task(
-    signed_odds: Floats,  # of the votes of the block that the task is in, at its difficulties
+    signed_odds: Floats,  # for the votes of the task's block, at its difficulties
     level_ptr: NDArray[np.int64],
-    first_level: int,  # these two: of the block
+    first_level: int,  # these two are of the block
     last_level: int,
     lane: int,  # of the task
     log_prior: Floats,
@@ -88,7 +88,7 @@ def solve_task(
     here: Floats,  # (4, K), as above; moved to the solution
     step: Floats,  # (K), the first step
 ) -> int:
-    """Repeat Newton's step on the difficulties of one task until its posterior stands still; no step goes down.
+    """Repeat Newton's step on one task's difficulties until its posterior stops changing; the likelihood never falls.
 
     Returns:
         How many votes were visited.

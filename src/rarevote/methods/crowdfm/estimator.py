@@ -106,7 +106,7 @@ def load_weights(path: str | os.PathLike[str] | None = None) -> CrowdFMWeights:
     """The network from a file, or from the one that RAREVOTE_CROWDFM names.
 
     Raises:
-        WeightsError: no file is named, or it cannot be used.
+        WeightsError: no file is named, or the file cannot be used.
     """
     named = path if path is not None else os.environ.get(WEIGHTS_VARIABLE)
     if not named:

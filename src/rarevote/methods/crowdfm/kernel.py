@@ -1,8 +1,8 @@
 """Compiled loops of the CrowdFM graph network; :mod:`rarevote.methods.crowdfm.network` explains the algebra.
 
 A node's state is a row of ``WIDTH`` numbers and attention has ``HEADS`` heads. Both belong to the published
-network; as constants they let the compiler unroll and vectorise. Where there is a number per head and
-dimension, it is column ``h * WIDTH + j`` of ``FLAT``. No scratch array grows with the number of annotations,
+network; as constants they let the compiler unroll and vectorise. A number per head and
+dimension is in column ``h * WIDTH + j`` of ``FLAT``. No scratch array grows with the number of annotations,
 tasks or workers, and every sum has one fixed order, so results repeat to the bit.
 """
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 class NodeMaps(NamedTuple):
-    """What one layer and side does to nodes: the scores' and the messages' linear maps, folded."""
+    """The folded linear maps of one layer and side for nodes: of the scores and of the messages."""
 
     own_key: Floats  # (WIDTH, FLAT): own state -> what a neighbour's state is compared with
     key_bias: Floats  # (FLAT,)
@@ -54,7 +54,7 @@ class _Scratch(NamedTuple):
 
     query: Floats  # (K, FLAT): the node's key plus the option's
     offset: Floats  # (K, HEADS): score that all of the node's edges with this option share
-    share: Floats  # (K, HEADS): attention that went to this option
+    share: Floats  # (K, HEADS): attention on this option
     seen_at: NDArray[np.int64]  # (K,): last node that met the option
     seen: NDArray[np.int64]  # (K,): options the node met, in order
     score: Floats  # (CHUNK, HEADS)
@@ -74,7 +74,7 @@ def place_edges(
 ) -> None:
     """Scatter a block of edges to their workers: the last pass of a stable counting sort.
 
-    ``cursor[w]`` is where worker ``w``'s next edge goes, and moves on; ``pointer`` delimits the block's tasks,
+    ``cursor[w]`` is where worker ``w``'s next edge goes, and advances; ``pointer`` delimits the block's tasks,
     which are numbered from ``first_task``.
     """
     for t in range(pointer.shape[0] - 1):
@@ -89,11 +89,11 @@ def place_edges(
 def _add_product(rows: Floats, size: int, matrix: Floats, out: Floats) -> None:
     """Add ``rows[:size] @ matrix`` to ``out[:size]``; the inner size is a multiple of four.
 
-    A loop of our own rather than BLAS: a row's result depends neither on its place nor on the threads in use.
+    This does not use BLAS, so that a row's result depends neither on its position nor on the number of threads.
     """
     for r in range(size):
         for i in range(0, matrix.shape[0], 4):
-            # Four terms a pass, so that ``out`` is loaded and stored a quarter as often.
+            # Four terms per pass, so that ``out`` is loaded and stored a quarter as often.
             a, b, c, d = rows[r, i], rows[r, i + 1], rows[r, i + 2], rows[r, i + 3]
             for j in range(matrix.shape[1]):
                 out[r, j] += a * matrix[i, j] + b * matrix[i + 1, j] + c * matrix[i + 2, j] + d * matrix[i + 3, j]
@@ -102,7 +102,7 @@ def _add_product(rows: Floats, size: int, matrix: Floats, out: Floats) -> None:
 @piece
 def _head_product(flat: Floats, row: int, head: int, state: Floats, node: int) -> float:
     """Inner product of one head of ``flat[row]`` with ``state[node]``."""
-    # The compiler may not reorder a sum: eight written-out partial sums are what lets it use wide registers.
+    # The compiler cannot reorder a sum: eight explicit partial sums let it use wide registers.
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     shift = head * WIDTH
     for i in range(0, WIDTH, 8):
@@ -164,7 +164,7 @@ def _attend(
         top[h] = -np.inf
         mass[h] = 0.0
     # Edges are taken in chunks, and sums are rescaled whenever a chunk brings a larger score, so that a worker of
-    # a million annotations needs no more memory than one of ten.
+    # a million annotations needs no more memory than one with ten.
     for start in range(edges[0], edges[1], CHUNK):
         stop = min(start + CHUNK, edges[1])
         for e in range(start, stop):
@@ -254,9 +254,9 @@ def update_nodes(
         neighbour_self: (m, HEADS) its :func:`self_scores`.
         maps: The layer's maps of nodes.
         options: The layer's maps of options, applied.
-        gain: (WIDTH,) of the LayerNorm.
-        shift: (WIDTH,) of the LayerNorm.
-        out: (n, WIDTH) new states; may be ``state`` itself, since a node reads no other node of its side.
+        gain: (WIDTH,) gain of the LayerNorm.
+        shift: (WIDTH,) shift of the LayerNorm.
+        out: (n, WIDTH) new states; can be ``state`` itself, since a node reads no other node of its side.
     """
     n_options = options.key.shape[0]
     scratch = _Scratch(

@@ -1,15 +1,16 @@
-"""The CrowdFM graph network (Liu et al., ICLR 2026), inference only: annotations in, a score per task and option out.
+"""The CrowdFM graph network (Liu et al., ICLR 2026), inference only: from annotations to a score per task and option.
 
-The published definition maps every edge ``e = [z_w ; z_t ; z_o]`` to three times 128 numbers, on each side of each
-layer. The same result is computed without any array of that size. Let ``x`` be the node whose edges are attended
-over, ``y`` the node at the other end, ``o`` the option, and ``S_h = (Q_h' K_h + K_h' Q_h) / sqrt(d)`` in blocks:
+The published definition maps every edge ``e = [z_w ; z_t ; z_o]`` to three vectors of 128 numbers, on each side of each
+layer. The same result is computed without any array of that size. Let ``x`` be the node that attends
+over its edges, ``y`` the node at the other end, ``o`` the option, and ``S_h = (Q_h' K_h + K_h' Q_h) / sqrt(d)`` in
+blocks:
 
 * the score ``q_h . k_h / sqrt(d)`` is a quadratic form of ``e``. Terms in ``x`` alone are equal for all edges
   of ``x`` and cancel in the softmax. The rest is ``z_y . (S_yx z_x + S_yo z_o + l_y) + z_o . S_ox z_x`` plus a
   number for ``y`` and one for ``o``, where ``l = (Q_h' b_k + K_h' b_q) / sqrt(d)``;
 * the messages are linear in the values, and attention sums to one, so states are averaged first (``sum_e a z_y``
-  per head) and mapped once a node, by the product of the output and the value matrices. The node's own part and
-  the value bias enter once, the output bias once an edge.
+  per head) and mapped once per node, by the product of the output and the value matrices. The node's own part and
+  the value bias enter once, the output bias once per edge.
 
 Everything is float64: a permutation of the input permutes the scores to rounding error.
 """
@@ -92,7 +93,7 @@ class CrowdFMWeights:
             The parameters, copied.
 
         Raises:
-            WeightsError: A tensor is missing, unexpected, of another shape, or not made of finite numbers.
+            WeightsError: A tensor is missing, unexpected, of the wrong shape, or not made of finite numbers.
         """
         n_layers = len({match[1] for name in tensors if (match := _LAYER_NAME.match(name))})
         _check_tensors(tensors, _expected_shapes(n_layers))
@@ -126,7 +127,7 @@ class CrowdFMWeights:
 
 
 def _expected_shapes(n_layers: int) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every tensor of a network of that many layers (at least one)."""
+    """Name and shape of every tensor of a network with this number of layers (at least one)."""
     shapes: dict[str, tuple[int, ...]] = {
         "encoder.x_worker": (WIDTH,),
         "encoder.x_task": (WIDTH,),
@@ -170,7 +171,7 @@ def _some(names: list[str]) -> str:
 
 
 class _FoldedSide(NamedTuple):
-    """One layer and side as the kernels want it; the option maps are yet to be applied to option vectors."""
+    """One layer and side in the form for the kernels, before the option maps are applied to option vectors."""
 
     nodes: NodeMaps
     neighbour_quadratic: Floats  # (WIDTH, FLAT), symmetric head by head
@@ -252,7 +253,7 @@ class _Edges(NamedTuple):
     def blocks(self) -> Iterator[tuple[int, int, NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]]:
         """Runs of nodes ``first .. last`` with a pointer from zero, and their edges in one integer type.
 
-        The kernels thus compile for one type, and are fed whatever small type the annotations are stored in.
+        So the kernels compile for one type only, whatever small type stores the annotations.
         """
         first, n_nodes = 0, len(self.pointer) - 1
         while first < n_nodes:
@@ -292,7 +293,7 @@ def _update_side(
     weights: CrowdFMWeights,
     out: Floats,
 ) -> None:
-    """One layer on one side, block by block, into ``out`` (which may be ``state``)."""
+    """One layer on one side, block by block, into ``out`` (which can be ``state``)."""
     neighbour_self = np.empty((len(neighbour_state), HEADS))
     self_scores(neighbour_state, side.neighbour_quadratic, neighbour_self)
     options = side.options(option_vectors)
@@ -324,8 +325,8 @@ def task_option_logits(
     """Score of every option for every task; the prediction is the argmax of a row.
 
     ``logit(t, o) = readout . LeakyReLU(W [z_t ; z_o] + b) + c``, where ``z_t`` is the state of task ``t`` after
-    all layers of attention over the annotation graph and ``z_o`` the option's vector. Memory is 32 numbers a node
-    plus a few bytes an annotation. The result is the same to the bit for the same input.
+    all layers of attention over the annotation graph and ``z_o`` the option's vector. Memory is 32 numbers per node
+    plus a few bytes per annotation. The same input gives the same result to the last bit.
 
     Args:
         task_ptr: (n_tasks + 1,) the annotations of task ``t`` are ``task_ptr[t] .. task_ptr[t + 1]``; a task
@@ -341,7 +342,7 @@ def task_option_logits(
         (n_tasks, K) logits.
 
     Raises:
-        InputError: The arrays do not fit one another.
+        InputError: The sizes of the arrays do not match.
     """
     by_task = _Edges(task_ptr, worker, label)
     vectors = np.ascontiguousarray(option_vectors, dtype=np.float64)
@@ -352,7 +353,7 @@ def task_option_logits(
     next_worker_state = np.empty_like(worker_state)
     task_state = np.tile(weights.x_task, (n_tasks, 1))
     for worker_side, task_side in weights.folded:
-        # Both sides read the old states: workers go to a second array, tasks are then replaced in place.
+        # Both sides read the old states: new worker states go to a second array, then tasks are updated in place.
         _update_side(by_worker, worker_state, task_state, worker_side, vectors, weights, next_worker_state)
         _update_side(by_task, task_state, worker_state, task_side, vectors, weights, task_state)
         worker_state, next_worker_state = next_worker_state, worker_state
@@ -364,7 +365,7 @@ def task_option_logits(
 
 
 def _check_graph(edges: _Edges, n_workers: int, n_classes: int, vectors: Floats) -> None:
-    """Refuse what would make the kernels, which do not check bounds, read elsewhere."""
+    """Refuse numbers out of range: the kernels do not check bounds."""
     pointer, worker, label = edges
     if pointer.ndim != 1 or len(pointer) == 0 or worker.ndim != 1 or worker.shape != label.shape:
         raise InputError("task_ptr needs n_tasks + 1 entries; worker and label need one entry per annotation")

@@ -1,9 +1,9 @@
-"""Named tensors from a safetensors file or a PyTorch zip, with nothing in the file ever executed.
+"""Named tensors from a safetensors file or a PyTorch zip, without executing anything in the file.
 
 A ``.pt`` holds a pickle, a program that a loader would run. Here its instructions are only listed
-(:func:`pickletools.genops`) and replayed on inert values: three names are known, each stands for a value of
-this module, and any other name or instruction ends the reading. Every size that a file states is compared with
-what it holds before memory is taken for it.
+(:func:`pickletools.genops`) and replayed on inert values: three names are known, each represented by a value of
+this module, and any other name or instruction raises an error. Every size that a file states is compared with
+its contents before memory is allocated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rarevote.errors import WeightsError, shown
 
-# The published network takes 3.4 MB; these leave room for one of eighty times the size and no more.
+# The published network takes 3.4 MB; these limits allow eighty times that size.
 MAX_FILE_BYTES = 1 << 28
 MAX_HEADER_BYTES = 1 << 22
 MAX_DIMENSIONS = 8
@@ -47,7 +47,7 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float32]]
 
     Args:
         path: A ``.safetensors`` file with F32 tensors, or a ``.pt`` zip as ``torch.save`` writes for a flat
-            ``state_dict`` of float tensors. The contents decide which, not the name.
+            ``state_dict`` of float tensors. The format is recognised by the contents, not by the name.
 
     Returns:
         Writable float32 arrays with the shapes stated in the file.
@@ -76,12 +76,12 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float32]]
 
 
 def _are_counts(*values: object) -> bool:
-    """Whether all are integers (no bool) from 0 to the number of bytes that a file may hold."""
+    """Whether all are integers (not bool) from 0 to the largest size of a file in bytes."""
     return all(type(value) is int and 0 <= value <= MAX_FILE_BYTES for value in values)
 
 
 def _is_shape(sizes: Sequence[Any]) -> bool:
-    """Whether NumPy can make an array of these sizes and a file can hold it; a size of zero excuses no other."""
+    """Whether NumPy can make an array of these sizes and a file can hold it; all are checked, even if one is zero."""
     counts = len(sizes) <= MAX_DIMENSIONS and _are_counts(*sizes)
     return counts and math.prod(max(size, 1) for size in sizes) <= MAX_FILE_BYTES
 
@@ -121,7 +121,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _safetensors_span(name: str, entry: object, available: int) -> tuple[int, int, tuple[int, ...]]:
-    """First byte, last byte and shape of one entry of the header, checked against one another."""
+    """First byte, last byte and shape of one entry of the header, checked for consistency."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise WeightsError(f"entry {shown(name)} does not describe a tensor")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -139,7 +139,7 @@ def _safetensors_span(name: str, entry: object, available: int) -> tuple[int, in
 
 @dataclass(frozen=True)
 class _Global:
-    """One of the three known names; it stands for itself and is never looked up."""
+    """One of the three known names, as an inert value that is never looked up."""
 
     name: str
 
@@ -164,14 +164,14 @@ class _Tensor:
 
 @dataclass(frozen=True)
 class _Mapping:
-    """An OrderedDict, or a plain dict (which only the metadata may hold)."""
+    """An OrderedDict, or a plain dict (allowed only in the metadata)."""
 
     ordered: bool
     items: dict[str, object]
 
 
 def _describe(value: object) -> str:
-    """What was found, in words; never the whole of it, which may be nested without end."""
+    """A short description of what was found; never all of it, as it can be deeply nested."""
     match value:
         case _Global(name):
             return name.replace(" ", ".")
@@ -237,7 +237,7 @@ def _read_storage(
 
 
 def _view(name: str, tensor: _Tensor, storage: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The tensor's numbers, after a check that all of them lie within the storage and none is used twice."""
+    """The tensor's numbers, after a check that all are within the storage and none is used twice."""
     count = math.prod(tensor.size)
     last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.size, tensor.stride, strict=True))
     if tensor.offset > len(storage) or (count and last >= len(storage)):
@@ -255,7 +255,7 @@ def _view(name: str, tensor: _Tensor, storage: NDArray[np.float32]) -> NDArray[n
 
 
 class _Stack:
-    """The pickle's stack, which refuses what a well-formed program does not do."""
+    """The pickle's stack, which refuses operations that a well-formed program does not use."""
 
     def __init__(self) -> None:
         self.items: list[object] = []
@@ -361,7 +361,7 @@ def _storage(identity: object) -> _Storage:
 
 
 def _reduce(function: object, arguments: object) -> object:
-    """The inert value that stands for ``function(*arguments)``."""
+    """The inert value that represents ``function(*arguments)``."""
     match function, arguments:
         case _Global(name), () if name == _ORDERED_DICT:
             return _Mapping(True, {})
@@ -373,7 +373,7 @@ def _reduce(function: object, arguments: object) -> object:
 
 
 def _check_state(target: object, state: object) -> None:
-    """``torch`` attaches version numbers to a state_dict as ``_metadata``; they are of no use here."""
+    """Check the ``_metadata`` of a state_dict: version numbers from ``torch``, which are not used here."""
     match target, state:
         case _Mapping(True, _), _Mapping(False, items) if items.keys() == {"_metadata"}:
             return

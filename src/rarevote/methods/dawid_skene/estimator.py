@@ -1,4 +1,4 @@
-"""Dawid–Skene for users: a full confusion matrix per annotator, or one accuracy, fitted by EM."""
+"""The estimators of Dawid–Skene: a full confusion matrix per annotator, or one accuracy, fitted by EM."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ from rarevote.methods.vote_model import SomeVotes, VoteModel
 Strategy = Literal["assign", "addition"] | None
 
 _SHOWN = 3  # how many names a message quotes
-# From so many classes on, with a vote or less for each worker and class, up to half of the unanimous labels changed.
+# From this number of classes on, with at most one vote per worker and class, up to half of the unanimous labels
+# changed.
 _MANY_CLASSES = 5
 
 
 class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
-    """What the methods with a confusion matrix per annotator have in common."""
+    """Base of the methods with a confusion matrix per annotator."""
 
     takes_unseen_workers = True
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 2, "wkk": 4, "vk": 3}
@@ -55,7 +56,7 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         model = self._model(request)
         run = self._em(request, model, StoppingRule(self.n_iter, np.inf, self.tol))
         outcome, votes = run.outcome, request.runner.worker_votes(request.crowd)
-        # crowd-kit's history is its bound; the objective is kept beside it.
+        # crowd-kit's history holds its bound; the objective is stored separately.
         fit = self._ended(
             replace(run, outcome=replace(outcome, history=outcome.values)),
             {
@@ -70,10 +71,10 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         return fit
 
     def _warn_of_few_votes(self, votes: NDArray[Any]) -> None:
-        """Hook: whether a worker's confusions can be learned from such numbers of votes, (n_workers, n_classes)."""
+        """Hook: warn if workers' confusions cannot be learned from these numbers of votes, (n_workers, n_classes)."""
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
-        """``q_k ∝ pi_k prod_r e_{r, y_r, k}``; a label that a worker never gave in the fit says nothing."""
+        """``q_k ∝ pi_k prod_r e_{r, y_r, k}``; a label that a worker never gave in the fit has no weight."""
         log_confusion = self._parameter("log_confusion")[worker]
         log_confusion[worker < 0] = self._parameter("log_average")
         of_votes = log_confusion[annotations.worker, annotations.label]
@@ -83,16 +84,16 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         log_confusion = self._parameter("log_confusion")
         own = np.arange(self.annotations_.n_classes)
         ability = np.exp(log_confusion[worker[:, None], own, own])
-        # A label that a worker never used has no probability, and its row of the table stands for nothing.
+        # A label that a worker never used has no probability, and its row of the table has no meaning.
         ability = np.where(self._parameter("worker_votes")[worker] > 0, ability, 0.0)
         return Evidence(self._parameter("log_prior"), log_confusion[worker, label], ability)
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
-        """Votes by the confusions, in which a label that a worker never used has no chance."""
+        """Votes drawn from the confusions; a label that a worker never used has probability 0."""
         log_confusion, used = self._parameter("log_confusion"), self._parameter("worker_votes") > 0
         own = np.arange(votes.n_classes)
         total = np.zeros(used.shape)
-        for label in own:  # no second table of (m, K, K)
+        for label in own:  # avoids a second table of (m, K, K)
             total += np.exp(log_confusion[:, label]) * used[:, [label]]
         right = np.exp(log_confusion[:, own, own]) * used
         chance = np.divide(right, total, out=np.zeros_like(total), where=total > 0)
@@ -141,19 +142,19 @@ class DawidSkene(ConfusionEstimator):
         P(worker r says l | the truth is k) = e_rlk,     P(truth is k) = pi_k
 
     EM maximises ``sum_i log sum_k pi_k prod_r e_{r, y_ir, k}`` (plus ``smoothing * sum log e``, the log density of a
-    Dirichlet prior), from the soft majority vote. The objective never falls. With the defaults, results are those of
-    crowd-kit's class of this name, of which this is a drop-in replacement: labels, probabilities, ``errors_``,
-    ``priors_``, ``loss_history_`` and the number of iterations. That asks for two peculiarities: counts are raised to
-    1e-10 before they are normalised over the labels that the worker used, and the stopping rule looks at crowd-kit's
-    bound, which counts the log prior once per annotation. ``bound="exact"`` looks at the objective instead; it
+    Dirichlet prior), from the soft majority vote. The objective never falls. With the defaults, results equal those of
+    crowd-kit's class of this name, and this is a drop-in replacement: labels, probabilities, ``errors_``,
+    ``priors_``, ``loss_history_`` and the number of iterations. This needs two peculiarities: counts are raised to
+    1e-10 before they are normalised over the labels that the worker used, and the stopping rule uses crowd-kit's
+    bound, which counts the log prior once per annotation. ``bound="exact"`` uses the objective instead; it
     usually takes longer.
 
-    The learned prior works against rare classes: see :class:`rarevote.CCRasch` where they matter. Memory: a few times
+    The learned prior works against rare classes: see :class:`rarevote.CCRasch` if they matter. Memory: a few times
     ``n_workers * n_classes**2`` numbers.
 
     Args:
-        n_iter: the most EM iterations.
-        tol: stop when the bound per annotation gains less than this. 0 never stops: ``n_iter`` iterations are made
+        n_iter: the largest number of EM iterations.
+        tol: stop when the bound per annotation gains less than this. 0 never stops: all ``n_iter`` iterations are made
             without a warning, and ``converged_`` is False (crowd-kit stops at the first gain that rounding makes
             negative).
         initial_error_strategy: what ``initial_error`` in :meth:`fit` means: "assign" takes it as the confusion
@@ -161,8 +162,8 @@ class DawidSkene(ConfusionEstimator):
         smoothing: pseudo-count added to every (label, truth) pair of every annotator. Above 0, all labels share the
             probability, used or not.
         prior: class prior: "estimate", "uniform", or values (sequence in class order, or mapping by class).
-        bound: what the stopping rule looks at: "crowd-kit" or "exact".
-        dtype: "float64", or "float32" for posteriors of half the memory.
+        bound: the value that the stopping rule uses: "crowd-kit" or "exact".
+        dtype: "float64", or "float32" for posteriors that take half the memory.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -204,11 +205,11 @@ class DawidSkene(ConfusionEstimator):
         Arguments that are not named here are as in :meth:`EMEstimator.fit`.
 
         Args:
-            initial_error: what is known of the workers, in the layout of :attr:`errors_`: a pandas frame indexed by
+            initial_error: prior knowledge of the workers, in the layout of :attr:`errors_`: a pandas frame indexed by
                 (worker, label) with a column per true class, or any other frame with columns worker, label and one
                 per class. To "assign", every label that a worker uses needs a row, and values are either counts or
-                probabilities that sum to one per worker and column; for "addition", values are counts, and whatever
-                is left out counts as 0.
+                probabilities that sum to one per worker and column; for "addition", values are counts, and
+                missing ones count as 0.
         """
         asked = {"checkpoint": saved_in(checkpoint, checkpoint_every), "initial_error": initial_error}
         return self.fit_request(data, true_labels, options, callback=callback, **asked)
@@ -263,7 +264,7 @@ class DawidSkene(ConfusionEstimator):
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what is known of the workers
+# prior knowledge of the workers
 
 
 def read_initial_error(data: Any, crowd: CrowdFacts, used: NDArray[np.bool_], *, replaces: bool) -> InitialError:
@@ -273,12 +274,12 @@ def read_initial_error(data: Any, crowd: CrowdFacts, used: NDArray[np.bool_], *,
 
     Args:
         data: as given to :meth:`DawidSkene.fit`.
-        crowd: whose workers and classes.
+        crowd: the crowd with the workers and classes.
         used: which labels each worker used, (n_workers, n_classes).
-        replaces: whether the data stand in for the counts of the first step, or add to them.
+        replaces: whether the data replace the counts of the first step, or add to them.
 
     Raises:
-        InputError: the layout is another, a class is unknown, a value is negative or missing, or, where the data
+        InputError: the layout is wrong, a class is unknown, a value is negative or missing, or, if the data
             replace the counts, a label that a worker used has no row or probabilities do not sum to one.
     """
     classes = crowd.classes.tolist()
@@ -356,7 +357,7 @@ def _split_layout(data: Any, classes: list[Any]) -> tuple[list[Any], list[Any], 
         frame = nw.from_native(data, eager_only=True)
         if not set(roles) <= set(frame.columns):
             raise InputError("initial_error needs columns worker and label, and one per class")
-        # Frames other than those of pandas name their columns by text, whatever the classes are.
+        # Only pandas has column names that are not text, so compare as text for other frames.
         by_text = {str(name): name for name in classes}
         values = {name: frame[name].cast(nw.Float64).to_numpy() for name in frame.columns if name not in roles}
         return (
@@ -372,21 +373,21 @@ def _split_layout(data: Any, classes: list[Any]) -> tuple[list[Any], list[Any], 
 
 @dataclass(eq=False, repr=False)
 class OneCoinDawidSkene(ConfusionEstimator):
-    """Dawid–Skene with one accuracy per annotator, whatever the class; errors are uniform over the other classes.
+    """Dawid–Skene with one accuracy per annotator for all classes; errors are uniform over the other classes.
 
     ::
 
         P(worker r says l | the truth is k) = s_r if l = k, else (1 - s_r)/(K - 1)
 
-    The class prior is learned. Results are those of crowd-kit's class of this name, its start (the soft majority
-    vote) and stopping rule included: see :class:`~rarevote.DawidSkene`. Unlike there, gold can be
+    The class prior is learned. Results equal those of crowd-kit's class of this name, including its start (the soft
+    majority vote) and stopping rule: see :class:`~rarevote.DawidSkene`. Unlike in crowd-kit, gold can be
     given.
 
     Args:
-        n_iter: the most EM iterations.
+        n_iter: the largest number of EM iterations.
         tol: stop when crowd-kit's bound, per annotation, gains less than this; 0 never stops.
-        initial_error_strategy: accepted for crowd-kit's sake; without effect, there as here.
-        dtype: "float64", or "float32" for posteriors of half the memory.
+        initial_error_strategy: accepted for compatibility with crowd-kit; has no effect in either.
+        dtype: "float64", or "float32" for posteriors that take half the memory.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:

@@ -1,8 +1,8 @@
-"""The Dawid–Skene pass over a run of tasks, and the maximisation step that follows it.
+"""The Dawid–Skene pass over a range of tasks, and the maximisation step that follows it.
 
 An annotation costs one row of ``K`` logarithms, ``log_confusion[worker, label]``, added to its task's scores, and one
 row of ``K`` probabilities added to ``counts[worker, label]``. Votes come in blocks of tasks, level by level
-(:mod:`rarevote.kernels.blocks`), so that no addition waits for the one before, and ``exp`` and ``log`` run over
+(:mod:`rarevote.kernels.blocks`), so that no addition depends on the previous one, and ``exp`` and ``log`` run over
 contiguous memory, several values at once.
 """
 
@@ -20,7 +20,7 @@ from rarevote.kernels.blocks import LANES, MAX_UNROLLED, largest_of, sum_of
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 
-# Stands in for a share of zero, whose logarithm is multiplied by that zero.
+# Replaces a share of zero before its logarithm is taken; the logarithm is then multiplied by zero.
 _SMALLEST = 1e-300
 
 
@@ -42,7 +42,7 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
         refresh,  # whether to recompute the posterior
         local,
         out,  # the local parameters, written
-        stats,  # added to; the log likelihood is its bound where the posterior is held
+        stats,  # added to; the log likelihood is a bound if the posterior is held fixed
     ):
         order, block_ptr, level_ptr, worker, label = blocks
         (posterior_in,), (posterior_out,) = local, out
@@ -56,7 +56,7 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
         given = np.zeros((LANES, K))
         top = np.empty(LANES)
         log_total = np.empty(LANES)
-        # Sums and maxima over blocks, one per lane: no addition waits for the one before.
+        # Sums and maxima over blocks, one per lane: no addition depends on the previous one.
         loglik = np.zeros(LANES)
         entropy = np.zeros(LANES)
         cell_sum = np.zeros(LANES * K)
@@ -112,7 +112,7 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
                             log_total[i] = score[i, known]
                             for k in range(K):
                                 q[i, k] = 1.0 if k == known else 0.0
-                # -log q = log(total) - score, so that the entropy needs no further logarithm.
+                # -log q = log(total) - score, so the entropy needs no further logarithm.
                 for i in range(size):
                     loglik[i] += top[i] + log_total[i]
                     entropy[i] += log_total[i]
@@ -156,9 +156,9 @@ def normalise_counts(
     counts: NDArray[np.float64],  # (m, K, K): worker, label, truth
     counted: NDArray[np.bool_],  # (m, K): which labels of a worker share the probability
     lowest: float,  # counts below this are raised to it
-    log_confusion: NDArray[np.float64],  # (m, K, K), written: log shares over the labels; 0 for labels left out
+    log_confusion: NDArray[np.float64],  # (m, K, K), written: log shares over the labels; 0 for other labels
 ) -> None:
-    """Log of each count's share in its worker's answers to tasks of one truth."""
+    """Log of each count's share in its worker's answers to tasks of one true class."""
     m, K = counted.shape
     total = np.empty(K)
     for r in range(m):

@@ -1,10 +1,10 @@
-"""Dawid–Skene and its one-coin form as the EM loop sees them.
+"""Dawid–Skene and its one-coin form as models of the EM loop.
 
 ::
 
     P(worker r says l | the truth is k) = e_rlk        P(truth is k) = pi_k
 
-The maximisation step has a closed form: ``e`` is the share of each label in the posterior mass that a worker met per
+The maximisation step has a closed form: ``e`` is the share of each label in a worker's posterior mass per
 truth, ``pi`` the mean posterior. So every iteration is one pass, and the observed-data likelihood::
 
     L = sum_i log sum_k pi_k prod_r e_{r, y_ir, k}      (a gold task: log of the joint probability at its class)
@@ -29,12 +29,12 @@ from rarevote.methods.dawid_skene import plain
 
 Bound = Literal["crowd-kit", "exact"]
 
-# Less likely than anything that a maximisation step can give: the first step, which may take initial errors instead
+# Lower than any objective after a maximisation step: the first step, which may use initial errors instead
 # of maximising, always counts as a gain.
 _LOG_IMPOSSIBLE = -100.0
-# Of a class that nobody voted for: kept off zero like the others, it would get the tasks that no other class explains.
+# For a class without votes: raised above zero like the others, it would get the tasks that no other class explains.
 _LOG_ABSENT = -1e9
-_NO_MASS = 1e-200  # compiled exponentials end at 1e-308
+_NO_MASS = 1e-200  # compiled exponentials underflow at 1e-308
 
 
 class DawidSkeneShared(NamedTuple):
@@ -42,7 +42,7 @@ class DawidSkeneShared(NamedTuple):
 
     log_confusion: FloatArray  # (m, K, K): worker, label, truth; 0 for labels that a worker never used
     log_prior: FloatArray  # (K)
-    is_start: bool  # whether no maximisation step was taken yet
+    is_start: bool  # whether no maximisation step has been taken yet
 
 
 class DawidSkeneStats(NamedTuple):
@@ -54,11 +54,11 @@ class DawidSkeneStats(NamedTuple):
 
 
 class InitialError(NamedTuple):
-    """What is known of the workers beforehand, used by the first maximisation step alone."""
+    """Prior knowledge of the workers, used only by the first maximisation step."""
 
     counts: FloatArray  # (m, K, K): worker, label, truth
     given: NDArray[np.bool_]  # (m, K): which rows were given
-    replaces: bool  # whether it stands in for the counts of the data or adds to them
+    replaces: bool  # whether it replaces the counts of the data or adds to them
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
     Attributes:
         smoothing: pseudo-count of every (label, truth) pair; at 0 the labels that a worker used share the
             probability, above it all labels.
-        bound: what the stopping rule looks at, per annotation. "exact" is the objective. "crowd-kit" is
-            ``sum over annotations sum_k q_ik (log e + log pi_k) - sum q log q``: the evidence lower bound, were it
-            not for ``log pi``, which it counts once per annotation instead of once per task.
-        dtype: of the posterior that is kept.
+        bound: the value that the stopping rule uses, per annotation. "exact" is the objective. "crowd-kit" is
+            ``sum over annotations sum_k q_ik (log e + log pi_k) - sum q log q``: the evidence lower bound, except
+            that it counts ``log pi`` once per annotation instead of once per task.
+        dtype: type of the stored posterior.
     """
 
     n_workers: int
@@ -86,15 +86,15 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
 
     one_posterior = True
 
-    # -- the EM loop's questions -------------------------------------------------------------------------------------
+    # -- methods that the EM loop calls --------------------------------------------------------------------------------
 
     def start(self) -> DawidSkeneShared:
-        """Parameters before the first step; nothing of them survives it."""
+        """Parameters before the first step, which replaces all of them."""
         cells = (self.n_workers, self.n_classes, self.n_classes)
         return DawidSkeneShared(np.full(cells, _LOG_IMPOSSIBLE), self.log_prior, True)
 
     def start_local(self, shard: Shard) -> Posterior:
-        """Soft majority vote, gold imposed."""
+        """Soft majority vote; gold tasks have their known class."""
         return Posterior(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
     def empty_stats(self, shared: DawidSkeneShared) -> DawidSkeneStats:
@@ -125,14 +125,14 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
         )
 
     def objective(self, shared: DawidSkeneShared, stats: DawidSkeneStats) -> float:
-        """Log likelihood plus the log density of the smoothing, its constant left out."""
+        """Log likelihood plus the log density of the smoothing, without its constant."""
         return float(stats.scalars[0]) + self._log_smoothing(shared)
 
     def update(self, shared: DawidSkeneShared, stats: DawidSkeneStats, damping: float) -> DawidSkeneShared:
         """The maximisation step in closed form.
 
-        Keeping probabilities off zero may cost what rounding costs. A step that is taken again (``damping``) leaves
-        alone whatever the new value does not improve, and so cannot fall.
+        Keeping probabilities above zero can lower the objective by rounding. A repeated step (``damping``) keeps
+        every parameter that the new value does not improve, so it cannot lower the objective.
         """
         log_confusion = self._maximise(stats.counts, self.initial if shared.is_start else None)
         log_prior = shared.log_prior
@@ -148,7 +148,7 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
     def stopping_value(
         self, shared: DawidSkeneShared, updated: DawidSkeneShared, stats: DawidSkeneStats, objective: float
     ) -> float:
-        """The bound that was asked for, per annotation."""
+        """The chosen bound, per annotation."""
         if self.bound == "exact":
             return objective / self.n_annotations
         counts = stats.counts
@@ -159,11 +159,11 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
 
     @property
     def _fills_all_labels(self) -> bool:
-        """Whether labels that a worker never gave have a probability, too."""
+        """Whether labels that a worker never gave also have a probability."""
         return self.smoothing > 0.0
 
     def log_average(self, shared: DawidSkeneShared, votes: IntArray) -> FloatArray:
-        """Log confusion matrix, (K, K), of a worker who is drawn with the chances of a vote: the mean over all votes.
+        """Log confusion matrix, (K, K), of the worker of a random vote: the mean over all votes.
 
         Args:
             shared: the matrices of the workers.
@@ -178,11 +178,12 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
     # -- the maximisation step ---------------------------------------------------------------------------------------
 
     def _maximise(self, counts: FloatArray, initial: InitialError | None) -> FloatArray:
-        """Log confusion matrices from the counts: clipped, then normalised over the labels that share."""
+        """Log confusion matrices from the counts: clipped, then normalised over the labels that count."""
         if initial is not None and initial.replaces:
             counts, counted = initial.counts, initial.given
         else:
-            # A row of counts sums to how often the worker gave that label, so that stats alone tell what was used.
+            # A row of counts sums to how often the worker gave that label, so the sums alone show which labels were
+            # used.
             counted = counts[:, :, 0] > 0.0
             for k in range(1, self.n_classes):
                 counted |= counts[:, :, k] > 0.0
@@ -219,7 +220,7 @@ class OneCoinModel(DawidSkeneModel):
 
 
 def passes_for(n_votes: int, n_classes: int) -> ModuleType:
-    """The module that computes: in NumPy, or compiled."""
+    """The module with the passes: in NumPy, or compiled."""
     if is_small(n_votes, n_classes):
         return plain
     from rarevote.methods.dawid_skene import kernel

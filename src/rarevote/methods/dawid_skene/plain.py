@@ -1,4 +1,4 @@
-"""The Dawid–Skene pass in NumPy: for small data, and to read beside the kernel, whose arguments it takes."""
+"""The Dawid–Skene pass in NumPy: for small data, and a readable reference for the kernel (same arguments)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def confusion_pass(
     refresh: bool,  # whether to recompute the posterior
     local: Posterior,
     out: Posterior,  # written
-    stats: DawidSkeneStats,  # added to; the log likelihood is its bound where the posterior is held
+    stats: DawidSkeneStats,  # added to; the log likelihood is a bound if the posterior is held fixed
 ) -> float:
-    """Posterior, and what each worker's labels met of it; returns the largest change of a posterior probability."""
+    """Posterior, and its sums per worker and label; returns the largest change of a posterior probability."""
     counts, scalars, class_mass = stats
     n, K = local.posterior.shape
     by_task, by_answer = shard.rows.by_task, shard.rows.by_answer(K)
@@ -48,7 +48,7 @@ def confusion_pass(
 def normalise_counts(counts: Floats, counted: NDArray[np.bool_], lowest: float, log_confusion: Floats) -> None:
     """As :func:`rarevote.methods.dawid_skene.kernel.normalise_counts`."""
     raised = np.where(counted[:, :, None], np.maximum(counts, lowest), 0.0)
-    # A worker without any label that counts has nothing to share out.
+    # A worker without any label that counts has no probability to divide.
     total = raised.sum(axis=1, keepdims=True)
     share = raised / np.where(total > 0.0, total, 1.0)
     np.log(np.where(counted[:, :, None], share, 1.0), out=log_confusion)

@@ -1,4 +1,4 @@
-"""GLAD for users: one ability per annotator, one difficulty per item, fitted by EM."""
+"""The estimator of GLAD: one ability per annotator, one difficulty per item, fitted by EM."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         P(worker r is right on task i) = sigmoid(alpha_r * exp(b_i)),   errors uniform over the other classes
         alpha_r ~ N(1, 1),   b_i ~ N(1, 1)
 
-    Ability and difficulty do not depend on the class: the model takes an annotator to be as good at the rare class as
-    at the common one. The class prior is uniform and fixed by default. EM maximises the penalised
+    Ability and difficulty do not depend on the class: the model assumes that an annotator is as good at the rare class
+    as at the common one. The class prior is uniform and fixed by default. EM maximises the penalised
     likelihood ``F = sum_i log sum_k pi_k prod_r P(y_ir | k) - sum (alpha - 1)^2/2 - sum (b - 1)^2/2`` from
     ``alpha = b = 1`` to convergence; ``F`` never falls. It has several optima; this finds the one that EM reaches from
     there.
 
     Names and layouts are those of crowd-kit's class, which stops far from the optimum (a maximisation step of at most
-    25 conjugate gradient steps to a loose tolerance, and a stopping value that EM does not climb), so that
+    25 conjugate gradient steps to a loose tolerance, and a stopping value that EM does not maximise), so
     probabilities differ; labels differ on few items.
 
     Args:
-        n_iter: the most EM iterations. They are cheap, and an optimum takes 10 to 100 of them on most crowds: the
-            default is there to be never reached.
+        n_iter: the largest number of EM iterations. They are cheap, and most crowds take 10 to 100 of them: the
+            default should never be reached.
         tol: stop when ``F`` gains less than this per annotation.
-        silent: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
-        labels_priors: class prior by class, as a Series or mapping; another name for ``prior``. A class
-            without votes that is named here is one of the classes.
+        silent: accepted for compatibility with crowd-kit; has no effect (see ``callback`` in :meth:`fit`).
+        labels_priors: class prior by class, as a Series or mapping; another name for ``prior``. A class that is
+            named here is a class even if it has no votes.
         alphas_priors_mean: prior means of the abilities: a number, or a Series or mapping by worker.
         betas_priors_mean: prior means of ``b``: a number, or a Series or mapping by task.
-        m_step_max_iter: accepted for crowd-kit's sake; without effect, as every pass takes one Newton step.
-        m_step_tol: accepted for crowd-kit's sake; without effect.
+        m_step_max_iter: accepted for compatibility with crowd-kit; has no effect, as every pass takes one Newton step.
+        m_step_tol: accepted for compatibility with crowd-kit; has no effect.
         prior: class prior: "uniform", "estimate", or values (sequence in class order, or mapping by class).
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
@@ -91,7 +91,7 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
     def fit_request(
         self, data: Any, true_labels: Any = None, options: Mapping[str, Any] | None = None, **asked: Any
     ) -> Self:
-        """As of any method; classes that have a prior are classes."""
+        """As for any method; a class with a prior counts even if it has no votes."""
         if hasattr(self.labels_priors, "keys"):
             given = (options or {}).get("classes") or ()
             options = {**(options or {}), "classes": [*given, *self.labels_priors.keys()]}
@@ -133,7 +133,7 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         return self._ended(run, found)
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
-        """Posterior with the abilities held; a worker that the fit has not seen has the prior mean."""
+        """Posterior with the abilities held fixed; a worker that the fit has not seen has the prior mean."""
         model = self._model(annotations)
         alpha = np.where(worker >= 0, self._parameter("alpha")[worker], model.alpha_mean)
         held = HeldWorkers.of(model, GLADShared(alpha, 0.0, self._parameter("log_prior")))
@@ -158,18 +158,18 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     @property
     def betas_(self) -> Any:
-        """Log easiness ``b`` of every task: the logarithm of what the paper on GLAD calls beta, as in crowd-kit."""
+        """Log easiness ``b`` of every task: the logarithm of beta in the GLAD paper, as in crowd-kit."""
         return self._series("task", self._parameter("beta"), "beta")
 
     @property
     def item_difficulty_(self) -> FloatArray:
-        """Log odds of the mean ability on a task of mean ``b``, less those on each task."""
+        """Log odds of the mean ability on a task of mean ``b``, minus those on each task."""
         easiness = self._parameter("beta")
         return np.asarray(self._parameter("alpha").mean() * (np.exp(easiness.mean()) - np.exp(easiness)))
 
     @property
     def priors_(self) -> Any:
-        """The class prior that the posterior was computed with."""
+        """The class prior that was used to compute the posterior."""
         return self._series("label", np.exp(self._parameter("log_prior")), "prior")
 
 
@@ -178,7 +178,7 @@ def _by_name(given: Any) -> bool:
 
 
 def _prior_means(name: str, given: Any, names: NDArray[Any]) -> FloatArray:
-    """Prior means in the order of ``names``, or a single one for all: of size 1."""
+    """Prior means in the order of ``names``, or a single one for all, of size 1."""
     if given is None:
         return np.ones(1)
     wanted: list[Any] = [given]

@@ -1,10 +1,10 @@
-"""The fused GLAD pass over a run of tasks.
+"""The fused GLAD pass over a range of tasks.
 
-For every task: its posterior at the parameters that came in, one safeguarded Newton step on its log easiness ``b``,
-and with the new ``b`` its share of what the workers need, a gradient and a curvature per worker.
+For every task: its posterior at the current parameters, one safeguarded Newton step on its log easiness ``b``,
+and with the new ``b`` its share of the sums per worker, a gradient and a curvature.
 
-A vote's log odds of being right are ``x = alpha[worker] * exp(b)``, so each of the two stages costs an annotation one
-``exp``; the logarithms of a task's ``1 + exp(-|x|)`` are taken of their running product, once per task. Tasks are taken
+A vote's log odds of being right are ``x = alpha[worker] * exp(b)``, so each of the two stages costs one
+``exp`` per annotation; one logarithm per task is taken, of the product of its ``1 + exp(-|x|)``. Tasks are processed
 in blocks whose work arrays stay in the first-level cache, and the stages are loops over contiguous memory that the
 compiler vectorises.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 64
 _LARGEST_PRODUCT = 1e150
-# Stands in for a share of zero, whose logarithm is multiplied by that zero.
+# Replaces a share of zero before its logarithm is taken; the logarithm is then multiplied by zero.
 _SMALLEST = 1e-300
 
 
@@ -46,7 +46,7 @@ def _pass_over_tasks(
     refresh: bool,  # whether to recompute the posterior
     local: GLADLocal,
     out: GLADLocal,  # written
-    stats: GLADStats,  # added to; the log likelihood is its bound where the posterior is held
+    stats: GLADStats,  # added to; the log likelihood is a bound if the posterior is held fixed
 ) -> float:
     """See the module; returns the largest change of any posterior probability."""
     task_ptr, worker, label, gold = shard
@@ -175,7 +175,7 @@ def _pass_over_tasks(
                 if damping == 0.0:
                     weight = p * (1.0 - p)
                 else:
-                    # The curvature of the tightest parabola below the log likelihood that touches it here.
+                    # The curvature of the tightest parabola that touches the log likelihood here from below.
                     x = log_odds[t]
                     weight = damping * ((p - 0.5) / x if abs(x) > 1e-4 else 0.25)
                 gradient[r] += (believed[t] - p) * ease[i]
@@ -257,7 +257,7 @@ def _shorten(
     log_odds: NDArray[np.float64],
     right: NDArray[np.float64],
 ) -> float:
-    """The longest of ever halved steps from ``start`` that raises a task's objective above ``value``, or none."""
+    """The first of repeatedly halved steps from ``start`` that raises a task's objective above ``value``, or none."""
     b = proposed
     for halving in range(MAX_HALVINGS + 1):
         b = 0.5 * (b + start) if halving < MAX_HALVINGS else start

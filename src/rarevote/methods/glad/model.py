@@ -1,4 +1,4 @@
-"""GLAD as the EM loop sees it: one ability per worker, one easiness per task.
+"""GLAD as a model of the EM loop: one ability per worker, one easiness per task.
 
 ::
 
@@ -7,10 +7,10 @@
 
     F = sum_i log sum_k pi_k prod_r P(y_ir | k) - 1/2 sum_r (alpha_r - mean_r)^2 - 1/2 sum_i (b_i - mean_i)^2
 
-Given the posterior, a pass takes a Newton step in every ``b`` (a task on its own) and then one in every ``alpha`` (a
-worker on its own, concave). Multiplying all ``alpha`` by ``e^t`` and taking ``t`` off all ``b`` changes no probability,
-only the two priors: the best ``t`` is found exactly after every pass, which spares the many passes that the two sides
-would take to agree on a common scale.
+Given the posterior, a pass takes a Newton step in every ``b`` (each task separately) and then one in every ``alpha`` (a
+worker separately, concave). Multiplying all ``alpha`` by ``e^t`` and subtracting ``t`` from all ``b`` changes no
+probability, only the two priors: the best ``t`` is found exactly after every pass, which saves the many passes that the
+two sides would otherwise need to agree on a scale.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
     Attributes:
         n_tasks: number of tasks in the whole crowd.
         alpha_mean: prior means of the abilities, (m).
-        easiness_mean: prior means of b, (n), or (1) for one mean of all.
+        easiness_mean: prior means of b, (n), or (1) for a common mean.
         log_prior: log class prior, (K).
         estimate_prior: whether to learn it.
-        task_ptr: where the votes of each task of the whole crowd begin; shows which tasks a shard has, where each has
-            a prior mean of its own.
+        task_ptr: where the votes of each task of the whole crowd begin; shows which tasks a shard has, if each has
+            its own prior mean.
     """
 
     n_tasks: int
@@ -76,14 +76,14 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
     estimate_prior: bool = False
     task_ptr: IntArray | None = None
 
-    # -- the EM loop's questions -------------------------------------------------------------------------------------
+    # -- methods that the EM loop calls --------------------------------------------------------------------------------
 
     def start(self) -> GLADShared:
         """All abilities 1."""
         return GLADShared(np.ones(self.alpha_mean.size), 0.0, self.log_prior)
 
     def start_local(self, shard: Shard) -> GLADLocal:
-        """All ``b`` 1, and the posterior that follows, so that the loop's first step is a maximisation on it."""
+        """All ``b`` 1, and the posterior that follows, so that the loop's first step maximises with it."""
         n, K = shard.task_ptr.size - 1, self.log_prior.size
         begin = GLADLocal(np.full((n, K), 1.0 / K), np.ones(n))
         out = GLADLocal(np.empty((n, K)), np.empty(n))
@@ -127,12 +127,12 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
         return self.easiness_mean[first : first + shard.task_ptr.size - 1]
 
     def objective(self, shared: GLADShared, stats: GLADStats) -> float:
-        """``F``, normalising constants of the priors left out."""
+        """``F``, without the normalising constants of the priors."""
         deviation = shared.alpha - self.alpha_mean
         return float(stats.scalars[0] - 0.5 * stats.scalars[2] - 0.5 * dot(deviation, deviation))
 
     def update(self, shared: GLADShared, stats: GLADStats, damping: float) -> GLADShared:
-        """Newton step in every ability, then the scale move; a damped pass has summed bounds for curvatures."""
+        """Newton step in every ability, then the scale move; a damped pass has summed bounds instead of curvatures."""
         slope = stats.gradient - (shared.alpha - self.alpha_mean)
         alpha = shared.alpha + slope / (stats.curvature + 1.0)
         scale = best_scale(dot(alpha, alpha), dot(alpha, self.alpha_mean), float(stats.scalars[3]), self.n_tasks)
@@ -140,24 +140,24 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
         return GLADShared(alpha * exp(scale), -scale, log_prior)
 
     def gradient_norm(self, shared: GLADShared, stats: GLADStats) -> float:
-        """Norm of the gradient over all ``b`` as they came in and all ``alpha`` after the step in ``b``."""
+        """Norm of the gradient over all ``b`` before the step and all ``alpha`` after the step in ``b``."""
         slope = stats.gradient - (shared.alpha - self.alpha_mean)
         return float(np.sqrt(dot(slope, slope) + stats.scalars[1]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldWorkers(HeldShared[GLADShared, GLADLocal, GLADStats], GLADModel):
-    """The same model with abilities and class prior held fixed: only posterior and easiness of the tasks move."""
+    """The same model with abilities and class prior held fixed: only posterior and easiness of the tasks change."""
 
 
 def best_scale(squares: float, product: float, deviations: float, n_tasks: int) -> float:
-    """The ``t`` that makes the penalty of ``alpha e^t`` and ``b - t`` least.
+    """The ``t`` that minimises the penalty of ``alpha e^t`` and ``b - t``.
 
     ::
 
         P(t) = e^2t squares/2 - e^t product - t deviations + n_tasks t^2/2 + constant
 
-    Newton from 0 with halving; a negative curvature is replaced by its positive part, so that every step goes down.
+    Newton's method from 0 with halving; a negative curvature is replaced by its positive part, so every step goes down.
 
     Args:
         squares: sum of ``alpha**2``.
@@ -186,7 +186,7 @@ def best_scale(squares: float, product: float, deviations: float, n_tasks: int) 
 
 
 def passes_for(shard: Shard, n_classes: int) -> ModuleType:
-    """The module that computes: in NumPy, or compiled."""
+    """The module with the passes: in NumPy, or compiled."""
     if shard.is_small(n_classes):
         return plain
     from rarevote.methods.glad import kernel

@@ -1,4 +1,4 @@
-"""The GLAD pass in NumPy: for small data, and to read beside the kernel, whose arguments it takes."""
+"""The GLAD pass in NumPy: for small data, and a readable reference for the kernel (same arguments)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# A step of b multiplies all odds of a task's votes: beyond this the quadratic model means nothing.
+# A step of b multiplies all odds of a task's votes: beyond this the quadratic model does not hold.
 LONGEST_STEP = 1.0
-# The objective of a task is not concave in b; Newton's curvature counts from this share of the concave part on.
+# The objective of a task is not concave in b; Newton's curvature is used if it is at least this share of the concave
+# part.
 LEAST_CURVATURE = 0.25
 MAX_HALVINGS = 30
 ROUNDING = 1e-13
@@ -31,7 +32,7 @@ def glad_pass(
     refresh: bool,  # whether to recompute the posterior
     local: GLADLocal,
     out: GLADLocal,  # written
-    stats: GLADStats,  # added to; the log likelihood is its bound where the posterior is held
+    stats: GLADStats,  # added to; the log likelihood is a bound if the posterior is held fixed
 ) -> float:
     """Posterior, one safeguarded step on ``b``, gradient and curvature of the abilities.
 
@@ -50,7 +51,7 @@ def glad_pass(
         return sum_by(task, values, n)
 
     def at(b: Floats) -> tuple[Floats, Floats, Floats]:
-        """Log odds of every vote being right, their logistic function, log probability that a task's are all wrong."""
+        """Log odds of every vote being right, their logistic function, log probability that all on a task are wrong."""
         x = alpha[worker] * np.exp(b)[task]
         return x, 0.5 * (1.0 + np.tanh(0.5 * x)), -by_task(np.logaddexp(0.0, x))
 
@@ -86,7 +87,7 @@ def glad_pass(
         fell = by_task(believed * x) + base - 0.5 * (moved - easiness_mean) ** 2 < lowest
         if halving > MAX_HALVINGS or not fell.any():
             break
-        lowest = np.where(fell, value, lowest)  # a shortened step has to rise beyond rounding
+        lowest = np.where(fell, value, lowest)  # a shortened step must raise the objective by more than rounding
         moved = np.where(fell, 0.5 * (moved + b) if halving < MAX_HALVINGS else b, moved)
     out.easiness[...] = moved
     scalars[3] += (moved - easiness_mean).sum()
@@ -94,7 +95,7 @@ def glad_pass(
     if damping == 0.0:
         weight = right * (1.0 - right)
     else:
-        # The curvature of the tightest parabola below the log likelihood that touches it here.
+        # The curvature of the tightest parabola that touches the log likelihood here from below.
         near = np.abs(x) <= 1e-4
         weight = damping * np.where(near, 0.25, (right - 0.5) / np.where(near, 1.0, x))
     ease = np.exp(moved)[task]

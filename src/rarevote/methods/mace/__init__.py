@@ -1,4 +1,4 @@
-"""MACE: separates annotators who know from those who guess."""
+"""MACE: separates competent annotators from spammers."""
 
 from rarevote.methods.mace.estimator import MACE
 

@@ -1,4 +1,4 @@
-"""MACE for users: workers who copy the truth or spam (Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013)."""
+"""The estimator of MACE: workers who copy the truth or spam (Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013)."""
 
 from __future__ import annotations
 
@@ -26,43 +26,44 @@ from rarevote.methods.parameters import check_choice
 
 Start = Literal["crowd-kit", "votes"]
 
-# A restart must beat an earlier one by this much, relative to the objective: rounding must not choose.
+# A restart must beat an earlier one by this much, relative to the objective: rounding must not decide.
 _CLEARLY_BETTER = 1e-9
 _GAIN_PER_ANNOTATION = 1e-7
 
 
 @dataclass(eq=False, repr=False)
 class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
-    """Multi-annotator competence estimation: separates workers who know from workers who spam.
+    """Multi-annotator competence estimation: separates competent workers from spammers.
 
-    On every annotation a worker either copies the true label or spams, and then answers from a label distribution of
-    their own::
+    On every annotation a worker either copies the true label or spams, and then answers from their
+    own label distribution::
 
         P(worker r says y | the truth is k) = s_r theta_ry + (1 - s_r) [y = k]
 
     with a uniform class prior. Fitted by variational Bayes (``method="vb"``: Beta(alpha, beta) on ``s_r``, symmetric
     Dirichlet on ``theta_r``) or by EM with smoothed counts (``method="em"``).
 
-    By default results are those of crowd-kit's class of this name, wherever workers and labels first appear in sorted
+    By default, results equal those of crowd-kit's class of this name if workers and labels first appear in sorted
     order (on other data crowd-kit 1.4.2 confuses the spamming distributions of workers): noisy parameters to start
-    from, drawn in the order of the names, and exactly ``n_iter`` steps. Its restarts are all the same, so one is made.
-    Unlike there, ``smoothing`` is used as given.
+    from, drawn in the order of the names, and exactly ``n_iter`` steps. Its restarts are all identical, so one is made.
+    Unlike in crowd-kit, ``smoothing`` is used as given.
 
     With ``start="votes"`` nothing depends on names: the first run starts from the soft majority vote, the other
     ``n_restarts - 1`` from parameters with noise that is drawn per distinct voting record (counts of votes and of
-    agreement); each continues until the objective stops changing, and the best wins, an earlier run on a tie.
+    agreement); each continues until the objective stops changing, and the best one is used (on a tie, the earlier one).
 
     Args:
         n_restarts: number of runs, with ``start="votes"``.
-        n_iter: iterations per run; with ``start="votes"`` the most: reaching it is common and gives no warning.
+        n_iter: iterations per run; with ``start="votes"``, the largest number: reaching it is common and gives no
+            warning.
         method: "vb" or "em".
-        smoothing: with "em", what is added to every expected count, above 0.
+        smoothing: with "em", the number above 0 that is added to every expected count.
         default_noise: the starting parameters are proportional to ``1 + default_noise * U(0, 1)``.
         alpha: with "vb", prior count of spamming.
         beta: with "vb", prior count of copying.
         random_state: seed of the restarts.
-        verbose: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
-        strategy_prior: with "vb", prior count of every label that a spammer may give.
+        verbose: accepted for compatibility with crowd-kit; has no effect (see ``callback`` in :meth:`fit`).
+        strategy_prior: with "vb", prior count of every label that a spammer can give.
         start: "crowd-kit" or "votes".
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
@@ -154,7 +155,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
             yield replace(model, noise=1.0 + self.default_noise * np.hstack([of_state, of_strategy]))
 
     def _noisy_parameters(self, n_workers: int, n_classes: int) -> FloatArray:
-        """What crowd-kit draws, (m, 2 + K): both tables come from the same stream."""
+        """The numbers that crowd-kit draws, (m, 2 + K): both tables come from the same stream."""
 
         def drawn(width: int) -> FloatArray:
             noise = 1.0 + (1.0 + self.default_noise) * np.random.RandomState(self.random_state).random_sample(
@@ -171,7 +172,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         n_classes = self.annotations_.n_classes
         spams, copies = (self._parameter(name)[worker][:, None] for name in ("spams", "copies"))
-        # A vote speaks for the class that it names and for no other.
+        # A vote is evidence only for the class that it names.
         for_named = np.zeros((len(worker), n_classes))
         for_named[np.arange(len(worker)), label] = self._parameter("bonus")[worker, label]
         return Evidence(
@@ -187,7 +188,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         """Weights of spamming and of copying, (workers, 2), in the order of the workers' names.
 
         With "vb" these are exponentials of expected logarithms, as crowd-kit shows them, and sum to a little less than
-        one; :attr:`skills_` has names and shares.
+        one; :attr:`skills_` has the shares with names.
         """
         if not self.annotations_.n_workers:
             return np.empty((0, 2))
@@ -206,12 +207,12 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
 
 
 def _is_better(history: list[float], than: list[float]) -> bool:
-    """Whether a run ended clearly higher; one without a step never does."""
+    """Whether a run ended with a clearly higher objective; False for a run without a step."""
     return bool(history) and history[-1] > than[-1] + _CLEARLY_BETTER * (1.0 + abs(than[-1]))
 
 
 def _of_run(request: Request, number: int) -> tuple[Path, int] | None:
-    """A place of its own in the checkpoint's folder: the first run must not resume what another one saved."""
+    """A separate place in the checkpoint's folder: a run must not resume what another run saved."""
     if request.checkpoint is None:
         return None
     folder, every = request.checkpoint
@@ -219,7 +220,7 @@ def _of_run(request: Request, number: int) -> tuple[Path, int] | None:
 
 
 def _over_all_runs(callback: Callback, run: int, n_runs: int) -> Callback:
-    """The callback, told how far all runs together are."""
+    """The callback, called with the progress of all runs together."""
 
     def told(progress: Progress) -> None:
         done = run * progress.n_iter + progress.iteration

@@ -1,9 +1,9 @@
-"""One MACE pass over a run of tasks.
+"""One MACE pass over a range of tasks.
 
 A worker who copies the truth gives label ``k`` for class ``k`` only; a spammer gives it whatever the class is. So an
-annotation gives two numbers: what it says of every class, ``spam``, and what it adds for the class voted for,
-``bonus``. The log joint probability of a class is a constant of the task plus the bonuses of its voters, and all that
-the workers' side needs is how much posterior their votes met.
+annotation gives two numbers: its weight for every class, ``spam``, and what it adds for the class voted for,
+``bonus``. The log joint probability of a class is a constant of the task plus the bonuses of its voters, and the only
+sum needed per worker is the posterior of the labels given.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def _pass_over_tasks(
     """Posterior of every task, and its share of the sums.
 
     Args:
-        votes: of a run of tasks.
+        votes: votes on a range of tasks.
         spam: (m, K), log probability that worker ``r`` spams and then says ``y``.
         bonus: (m, K), log of (spam or copy) over spam alone, for a vote that names the class.
         refresh: whether to recompute the posterior.
         local: the tasks' posterior.
         out: written.
-        stats: added to; the bound is that under a uniform class prior.
+        stats: added to; the bound assumes a uniform class prior.
 
     Returns:
         The largest change of a posterior probability.

@@ -1,4 +1,4 @@
-"""MACE as the EM loop sees it: every worker copies the truth or spams with a label distribution of their own.
+"""MACE as a model of the EM loop: every worker copies the truth, or spams with their own label distribution.
 
 ::
 
@@ -6,17 +6,17 @@
     worker r spams on an annotation with probability s_r and then says y with probability theta_ry
     otherwise they say T_i
 
-Given the posterior q, the expected number of times that r copied is ``sum_y w_ry Q_ry``, where ``Q_ry`` is the
-posterior that r's votes for y met, and ``w_ry = (1 - s_r) / (1 - s_r + s_r theta_ry)``; all other votes are spam.
+Given the posterior q, the expected number of times that r copied is ``sum_y w_ry Q_ry``, where ``Q_ry`` is the total
+posterior of y over r's votes for y, and ``w_ry = (1 - s_r) / (1 - s_r + s_r theta_ry)``; all other votes are spam.
 
 Two ways to turn those counts into parameters:
 
 * "em": the most probable parameters under a Dirichlet prior that adds ``smoothing`` to every count;
 * "vb": variational Bayes. The parameters keep a Dirichlet distribution, the passes see the exponentials of their mean
-  logs, and the objective is the evidence lower bound, the log likelihood at those weights less the Kullback–Leibler
+  logs, and the objective is the evidence lower bound, the log likelihood at those weights minus the Kullback–Leibler
   divergence from the prior.
 
-Both never fall from one iteration to the next.
+Both objectives never fall from one iteration to the next.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOWEST = -1e300
 
 
 class MaceShared(NamedTuple):
-    """Counts with their prior added, and the log parameters that they give."""
+    """Counts with their prior added, and the log parameters that follow from them."""
 
     state: FloatArray  # (m, 2): spams, copies
     strategy: FloatArray  # (m, K): labels given as a spammer
@@ -51,7 +51,7 @@ class MaceShared(NamedTuple):
 class MaceStats(NamedTuple):
     """Sums over tasks."""
 
-    agreement: FloatArray  # (m, K): posterior that the votes of each worker met
+    agreement: FloatArray  # (m, K): posterior of the labels that each worker gave
     bound: FloatArray  # (1)
 
 
@@ -62,10 +62,10 @@ class MaceModel(EMModel[MaceShared, Posterior, MaceStats]):
     Attributes:
         votes: (m, K), how often each worker gave each label.
         state_prior: (2), counts added to "spams" and "copies".
-        strategy_prior: count added to every label that a spammer may give.
+        strategy_prior: count added to every label that a spammer can give.
         method: "vb" or "em".
         noise: (m, 2 + K) factors around 1 on the counts to start from, or None for the soft majority vote.
-        parameters: (m, 2 + K) shares to start from, whatever the counts, or None.
+        parameters: (m, 2 + K) shares to start from, regardless of the counts, or None.
     """
 
     votes: FloatArray
@@ -90,10 +90,10 @@ class MaceModel(EMModel[MaceShared, Posterior, MaceStats]):
             return np.asarray(np.log(counts / counts.sum(axis=1, keepdims=True)))
         return digamma(counts) - digamma(counts.sum(axis=1, keepdims=True))
 
-    # -- the EM loop's questions -------------------------------------------------------------------------------------
+    # -- methods that the EM loop calls --------------------------------------------------------------------------------
 
     def start(self) -> MaceShared:
-        """Half of every worker's votes spam, spread over the classes; with noise, in noisy proportions."""
+        """Half of every worker's votes are spam, spread over the classes; with noise, in noisy proportions."""
         return self._start
 
     @cached_property
@@ -106,7 +106,7 @@ class MaceModel(EMModel[MaceShared, Posterior, MaceStats]):
         return self._shared(state, state[:, [SPAMS]] * normalise_rows(noise[:, 2:]))
 
     def start_local(self, shard: Shard) -> Posterior:
-        """Soft majority vote; with noise or given parameters, the posterior that these give."""
+        """Soft majority vote; with noise or given parameters, the posterior that follows from these."""
         local = Posterior(soft_majority(shard, self.n_classes))
         if self.noise is not None or self.parameters is not None:
             self.step(self._start, shard, local, local, self.empty_stats(self._start), True, 0.0)
@@ -141,10 +141,10 @@ class MaceModel(EMModel[MaceShared, Posterior, MaceStats]):
         )
 
     def objective(self, shared: MaceShared, stats: MaceStats) -> float:
-        """Log likelihood plus log prior ("em", constants left out), or evidence lower bound ("vb")."""
+        """Log likelihood plus log prior ("em", without constants), or evidence lower bound ("vb")."""
         bound = float(stats.bound[0])
         if not shared.state.any():
-            return _LOWEST  # shares that follow from no counts: there is no bound, and any step is one up
+            return _LOWEST  # shares that do not come from counts: there is no bound, and any step counts as a gain
         if self.method == "em":
             penalty = dot(shared.log_state, self.state_prior) + self.strategy_prior * shared.log_strategy.sum()
             return bound + float(penalty)
@@ -164,7 +164,7 @@ class MaceModel(EMModel[MaceShared, Posterior, MaceStats]):
 
 
 def log_weights(shared: MaceShared) -> tuple[FloatArray, FloatArray]:
-    """What a vote says of every class, and what it adds for the class that it names; both (m, K), in logs."""
+    """Log weight of a vote for every class, and what it adds for the class that it names; both (m, K)."""
     spam = shared.log_state[:, [SPAMS]] + shared.log_strategy
     return spam, np.logaddexp(0.0, shared.log_state[:, [COPIES]] - spam)
 
@@ -177,7 +177,7 @@ def _divergence(counts: FloatArray, mean_logs: FloatArray, prior: FloatArray) ->
 
 
 def passes_for(shard: Shard, n_classes: int) -> ModuleType:
-    """The module that computes: in NumPy, or compiled."""
+    """The module with the passes: in NumPy, or compiled."""
     if shard.is_small(n_classes):
         return plain
     from rarevote.methods.mace import kernel

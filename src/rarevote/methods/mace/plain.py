@@ -1,4 +1,4 @@
-"""The MACE pass in NumPy: for small data, and to read beside the kernel, whose arguments it takes."""
+"""The MACE pass in NumPy: for small data, and a readable reference for the kernel (same arguments)."""
 
 from __future__ import annotations
 
