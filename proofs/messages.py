@@ -38,6 +38,8 @@ PATTERNS = {
     r"\bonly an? \w+ (can know|knows)\b": "unknown without",
     r"\bthe machine refuses\b": "system error",
     r"\bas real ones mostly are\b": "as most real datasets are",
+    r"(\b(one|two|three|several|few|\d)|\{\}) (vote|label|answer|row)s? an? (item|task|label|worker)\b": "per item",
+    r"\berr(s|ed)? alike\b": "make the same mistakes",
 }
 #: Where such a word is the plain one: to tell two things apart, and a class that people call "can't tell".
 ALLOWED = re.compile(r"can(no|')?t tell|\b(tells?|told) (\w+ ){0,3}(apart|from)\b", re.IGNORECASE)

@@ -105,7 +105,8 @@ def test_costs(kind: str, tmp_path: Path) -> None:
         assert there.figures[name] == pytest.approx(value, rel=1e-9)
     sentence = (
         f"expected cost of these decisions: {expected['expected_cost']:,.1f}; of labelling every item {names[-1]}: "
-        f"{expected['cost_of_flagging_all']:,.1f}; of labelling none so: {expected['cost_of_flagging_none']:,.1f}"
+        f"{expected['cost_of_flagging_all']:,.1f}; of labelling no item {names[-1]}: "
+        f"{expected['cost_of_flagging_none']:,.1f}"
     )
     assert sentence in there.terminal
     assert sentence in there.page

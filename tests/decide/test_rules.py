@@ -169,7 +169,7 @@ def test_costs_of_one_label_for_all_by_hand() -> None:
     assert found.trivial.flag_none == pytest.approx(20 * (0.3 + 0.2 + 0.9))
     assert found.expected_cost == pytest.approx(0.7 + 0.8 + 0.1)
     assert found.cost_description == (
-        "expected cost of these decisions: 1.6; of labelling every item defect: 2.6; of labelling none so: 28.0"
+        "expected cost of these decisions: 1.6; of labelling every item defect: 2.6; of labelling no item defect: 28.0"
     )
     # Known items keep their class whatever the rest is labelled.
     known = decide(made(posterior, gold={0: 1, 3: 1}, names=NAMES), costs=costs)
@@ -179,9 +179,9 @@ def test_costs_of_one_label_for_all_by_hand() -> None:
     assert own.trivial.flag_none == pytest.approx(1.4)
     worse = own.trivial.beside(1.5)
     assert worse.endswith(
-        "labelling none so: 1.4. Labelling every item sound is expected to cost less than these decisions"
+        "labelling no item defect: 1.4. Labelling every item sound is expected to cost less than these decisions"
     )
-    assert own.trivial.beside(1.4).endswith("labelling none so: 1.4")
+    assert own.trivial.beside(1.4).endswith("labelling no item defect: 1.4")
 
 
 def test_without_arguments_it_is_the_own_rule() -> None:

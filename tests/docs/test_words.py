@@ -6,11 +6,13 @@ texts of the package are the string table of ``proofs/messages.py``, where the p
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
+import rarevote
 from proofs import messages, reading_ease
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -56,6 +58,23 @@ def test_texts_of_the_package_are_plain() -> None:
         f"{one.path}:{one.line}: say {', '.join(faults)}: {one.text[:200]}"
         for one in messages.texts()
         if (faults := messages.faults(one.text))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_texts_name_no_class_of_the_code_that_is_not_public() -> None:
+    # Renaming a class once renamed a word of a caption.
+    classes = {
+        node.name
+        for path in (REPOSITORY / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not hasattr(rarevote, node.name)
+    }
+    hump = re.compile(r"\b[A-Z][a-z]+[A-Z]\w*\b(?![(\[])")  # Name(...) and Name[...] are code on purpose
+    found = [
+        f"{one.path}:{one.line}: {one.text[:200]}"
+        for one in messages.texts()
+        if one.kind != "docstring" and classes.intersection(hump.findall(one.text))
     ]
     assert not found, "\n".join(found)
 

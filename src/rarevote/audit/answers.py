@@ -79,7 +79,7 @@ class ExpertWords:
 
 
 def adjudicated(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """One label a task from several experts' rows: theirs where they agree, None (missing) where they do not.
+    """One label per task from several experts' rows: theirs where they agree, None (missing) where they do not.
 
     >>> adjudicated([("a", "defect"), ("b", "sound"), ("a", "sound"), ("b", None), ("b", "sound")])
     {'a': None, 'b': 'sound'}

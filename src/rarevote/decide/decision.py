@@ -109,7 +109,7 @@ class TrivialCosts(NamedTuple):
         """The cost of a decision beside these, and whether they are less."""
         words = (
             f"expected cost of these decisions: {cost:,.1f}; of labelling every item {self.rare}: "
-            f"{self.flag_all:,.1f}; of labelling none so: {self.flag_none:,.1f}"
+            f"{self.flag_all:,.1f}; of labelling no item {self.rare}: {self.flag_none:,.1f}"
         )
         if not self.less_than(cost):
             return words

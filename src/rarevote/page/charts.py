@@ -325,7 +325,7 @@ def calibration_chart(found: Diagnosis, by_probability: Calibration, by_posterio
         "calibration",
         "Are the probabilities right?",
         "Items in groups of similar probability. On the dashed line, the share of the class equals the probability. "
-        "ThreeLines: 95% intervals.",
+        "Thin lines: 95% intervals.",
         keys,
         dressed(layers, 240),
     )

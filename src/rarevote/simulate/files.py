@@ -200,8 +200,8 @@ class ExampleFiles(NamedTuple):
     """Paths of the two files of the example.
 
     Attributes:
-        labels: CSV with the columns ``task``, ``worker`` and ``label``, one row a label.
-        truth: CSV with the columns ``task`` and ``label``, one row a task.
+        labels: CSV with the columns ``task``, ``worker`` and ``label``, one row per label.
+        truth: CSV with the columns ``task`` and ``label``, one row per task.
     """
 
     labels: Path
