@@ -152,10 +152,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 # Files that take ten seconds or more: begun first, so that no worker is left with one while the others have nothing.
 LONG_FILES = (
-    "methods/test_cc_rasch.py", "docs/test_docs.py", "page/test_parts.py", "cluster/test_dask.py",
-    "workbench/test_browser.py", "page/test_page.py", "methods/test_anchored_rasch.py", "test_names_contract.py",
-    "methods/test_dawid_skene.py", "diagnose/test_diagnose.py", "study/test_paper_study.py", "methods/test_glad.py",
-    "io/test_large_files.py", "io/test_fuzz.py", "page/test_report_cli.py",
+    "methods/test_cc_rasch.py", "docs/test_docs.py", "docs/test_consoles.py", "page/test_parts.py",
+    "cluster/test_dask.py", "workbench/test_browser.py", "page/test_page.py", "methods/test_anchored_rasch.py",
+    "test_names_contract.py", "methods/test_dawid_skene.py", "diagnose/test_diagnose.py", "study/test_paper_study.py",
+    "methods/test_glad.py", "io/test_large_files.py", "io/test_fuzz.py", "page/test_report_cli.py",
 )  # fmt: skip
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import NamedTuple
 
 from tests.command import run_command
+
+# What answers a call: words, folder, standard input and variables to its end.
+Answering = Callable[..., CompletedProcess[str]]
 
 # A call leaves its words (and what is piped to it, where it reads "-") in a folder, names the folder on one pipe, and
 # waits at another for the answer. One call at a time: rarevote piped into rarevote would wait for itself.
@@ -26,8 +31,30 @@ rarevote() {
 """
 
 
-def in_shell(code: str, scratch: Path) -> CompletedProcess[str]:
-    """Run ``code`` in bash here, stopping at the first failure; ``scratch`` is an empty folder for the calls."""
+class Call(NamedTuple):
+    """One call of ``rarevote``, and what it printed."""
+
+    words: list[str]
+    stdout: str
+    stderr: str
+
+
+def calls_in(scratch: Path) -> list[Call]:
+    """The calls that a shell left in ``scratch``, the first one first."""
+    made = sorted(scratch.glob("*/words"), key=lambda path: path.stat().st_mtime_ns)
+    return [
+        Call(_words(path), *((path.parent / name).read_text("utf-8") for name in ("stdout", "stderr"))) for path in made
+    ]
+
+
+def in_shell(code: str, scratch: Path, run: Answering = run_command) -> CompletedProcess[str]:
+    """Run ``code`` in bash here, stopping at the first failure.
+
+    Args:
+        code: the commands.
+        scratch: an empty folder for the calls.
+        run: answers a call of ``rarevote``.
+    """
     asked, ask = os.pipe()
     answer, answered = os.pipe()
     environment = {
@@ -43,7 +70,7 @@ def in_shell(code: str, scratch: Path) -> CompletedProcess[str]:
         os.close(answer)
         with os.fdopen(answered, "w") as answers:
             for line in calls:
-                print(_answer(Path(line.rstrip("\n"))), file=answers, flush=True)
+                print(_answer(Path(line.rstrip("\n")), run), file=answers, flush=True)
         shell.wait()
     return CompletedProcess(code, shell.returncode, out.read_text("utf-8"), err.read_text("utf-8"))
 
@@ -53,10 +80,14 @@ def shell_environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def _answer(call: Path) -> int:
-    folder, temporary, *words = (call / "words").read_text("utf-8").split("\0")[:-1]
-    done = run_command(
-        words,
+def _words(path: Path) -> list[str]:
+    return path.read_text("utf-8").split("\0")[2:-1]
+
+
+def _answer(call: Path, run: Answering) -> int:
+    folder, temporary = (call / "words").read_text("utf-8").split("\0")[:2]
+    done = run(
+        _words(call / "words"),
         folder=Path(folder),
         stdin=(call / "stdin").read_bytes(),
         environment={"TMPDIR": temporary} if temporary else {},

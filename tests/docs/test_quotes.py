@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rarevote import example_files
-from tests.command import rarevote
 from tests.docs.shell import in_shell
 from tests.docs.test_docs import REPOSITORY, blocks
 
@@ -21,10 +19,3 @@ def test_the_explanation_of_an_item(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "calls").mkdir()
     monkeypatch.chdir(tmp_path)
     assert quoted in in_shell(command, tmp_path / "calls").stdout
-
-
-def test_the_two_numbers_of_a_recall_target(tmp_path: Path) -> None:
-    code = next(code for language, code in blocks(HOWTO / "recall-targets.md") if language == "console")
-    quoted = " ".join(code.partition("...\n")[2].rstrip(". \n").split())
-    said = rarevote("aggregate", example_files().labels, "--min-recall", "defect=0.9", "-o", tmp_path / "r.csv")
-    assert quoted in " ".join(said.stderr.split())
