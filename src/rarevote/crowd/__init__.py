@@ -1,1 +1,1 @@
-"""The crowd as numbers and the names behind them. Nothing below knows a name."""
+"""The crowd as numbers, and the names behind them. Lower layers use only the numbers."""

@@ -1,18 +1,18 @@
-"""The encoded crowd: who said what about which task, as small integers, checked once and never changed.
+"""The encoded crowd: task, worker and label of every vote as small integers, checked once and immutable.
 
 Rows ``(task, worker, label)`` become a compressed table: the votes of task ``i`` are the positions
-``task_ptr[i] .. task_ptr[i + 1]`` of ``worker`` and ``label``; the names that the integers stand for are kept beside
-them and are returned exactly as given. Nothing below this module ever sees a name.
+``task_ptr[i] .. task_ptr[i + 1]`` of ``worker`` and ``label``; the names behind the integers are stored beside
+them and are returned exactly as given. Lower layers never use names.
 
-Defined outcomes at the edges:
+Edge cases are defined as follows:
 
 * a missing id or label (None, NaN, NA, a masked value, empty or blank text) is an error that says how many and where,
   unless ``missing="drop"``;
-* repeated (task, worker) pairs all count, unless ``keep`` says ``"last"``, ``"first"`` or ``"error"``;
-* no rows at all give a crowd of zero tasks, which every method answers with an empty result;
+* repeated (task, worker) pairs all count, unless ``keep`` is ``"last"``, ``"first"`` or ``"error"``;
+* no rows give a crowd of zero tasks, for which every method returns an empty result;
 * a single class, tasks with a single vote and workers with a single vote are ordinary data;
-* answers named by ``abstain`` are not votes: they are counted per worker;
-* a task that the rows name and that has no vote (abstentions only, or rows that ``missing="drop"`` leaves out) is not
+* answers named in ``abstain`` are not votes: they are counted per worker;
+* a task in the rows that has no vote (only abstentions, or rows that ``missing="drop"`` leaves out) is not
   in ``tasks`` but in ``unanswered``.
 """
 
@@ -59,7 +59,7 @@ _COUNTED_AT_ONCE = 1 << 17
 _SHOWN = 5  # how many offending rows or values a message names
 
 
-Encoded = dict[str, tuple[Codes, Any]]  # codes and names by role; only names of tasks may be stored ones
+Encoded = dict[str, tuple[Codes, Any]]  # codes and names by role; only names of tasks can be stored ones
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ class Annotations:
         tasks: names of the tasks, sorted; those of very large files stay on disk until :meth:`task_names` loads them.
         workers: names of the workers, sorted.
         classes: names of the classes, sorted.
-        abstentions: how often each worker gave an answer that ``abstain`` named.
-        unanswered: names of all items that the data name and that have no vote, sorted; none of them is in ``tasks``.
+        abstentions: how often each worker gave an answer named in ``abstain``.
+        unanswered: names of all items in the data that have no vote, sorted; none of them is in ``tasks``.
         n_dropped: rows left out because of ``missing="drop"`` or ``keep``.
 
     >>> crowd = Annotations.from_arrays(["a", "a", "b"], [7, 8, 7], ["yes", "no", "yes"])
@@ -112,7 +112,7 @@ class Annotations:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, those named by ``classes=`` included."""
+        """Number of classes, including those named in ``classes=``."""
         return len(self.classes)
 
     @property
@@ -124,13 +124,13 @@ class Annotations:
     def class_votes(self) -> NDArray[np.int64]:
         """Number of votes for every class, (n_classes)."""
         votes = np.zeros(self.n_classes, dtype=np.int64)
-        for begin in range(0, self.n_annotations, _COUNTED_AT_ONCE):  # what is counted is copied in a wider type
+        for begin in range(0, self.n_annotations, _COUNTED_AT_ONCE):  # counting copies the array in a wider type
             votes += np.bincount(self.label[begin : begin + _COUNTED_AT_ONCE], minlength=self.n_classes)
         return votes
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the encoded votes, names not counted."""
+        """Bytes of the encoded votes, without names."""
         return self.task_ptr.nbytes + self.worker.nbytes + self.label.nbytes
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class Annotations:
         )
 
     def votes(self, weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Votes per task and class, each counting ``weight`` (per annotation) or one.
+        """Votes per task and class, each weighted by ``weight`` (per annotation) or one.
 
         Returns:
             float64 (n_tasks, n_classes).
@@ -158,7 +158,7 @@ class Annotations:
         return np.repeat(np.arange(self.n_tasks), np.diff(self.task_ptr))
 
     def votes_on(self, item: int) -> slice:
-        """Where the votes on an item of the population are; those without any come after all tasks."""
+        """The positions of the votes on an item of the population; items without votes come after all tasks."""
         if item >= self.n_tasks:
             return slice(0, 0)
         return slice(int(self.task_ptr[item]), int(self.task_ptr[item + 1]))
@@ -181,7 +181,7 @@ class Annotations:
             task: ids of the tasks, of any hashable type.
             worker: ids of the workers.
             label: the answers.
-            classes: classes that exist with or without votes.
+            classes: classes that exist even without votes.
             abstain: answers that are not votes, such as "not sure".
             keep: which of repeated (task, worker) pairs count: "all", "first", "last", or "error" to refuse them.
             missing: "error" to refuse rows with missing ids or labels, "drop" to leave them out.
@@ -203,15 +203,15 @@ class Annotations:
         ready: Collection[str] = (),
         place_of_row: Callable[[NDArray[np.int64]], str] | None = None,
     ) -> Annotations:
-        """Build from columns that are already codes with the values that they stand for.
+        """Build from columns that are already encoded as codes and values.
 
         Arguments that are not named here are as in :meth:`from_arrays`.
 
         Args:
             encoded: ``{"task": (codes, values), "worker": ..., "label": ...}``; code -1 marks a missing value. Values
-                stand in any order; equal ones become one name (:func:`~rarevote.crowd.encoding.distinct_names`).
-            ready: columns whose values are sorted, distinct text with none missing, which need no second look.
-            place_of_row: turns row numbers into words such as "lines 3, 7" for messages.
+                can be in any order; equal ones become one name (:func:`~rarevote.crowd.encoding.distinct_names`).
+            ready: columns whose values are sorted, distinct text with none missing, which need no further check.
+            place_of_row: turns row numbers into text such as "lines 3, 7" for messages.
         """
         if keep not in ("all", "first", "last", "error"):
             raise ParameterError(f'keep must be "all", "first", "last" or "error", got {keep!r}')
@@ -241,7 +241,7 @@ class Annotations:
             encoded["label"] = _add_classes(*encoded["label"], classes)
         task_codes, tasks = encoded["task"]
         worker_codes, workers = encoded["worker"]
-        if "task" not in ready and not isinstance(tasks, StoredNames):  # which are sorted
+        if "task" not in ready and not isinstance(tasks, StoredNames):  # they are sorted
             task_codes, tasks = sort_codes(task_codes, tasks, sort_names)
         if "worker" not in ready:
             worker_codes, workers = sort_codes(worker_codes, workers, sort_names)
@@ -276,11 +276,11 @@ def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# the steps of building
+# steps of the construction
 
 
 def _absent_rows(codes: Codes) -> NDArray[np.bool_] | None:
-    """Which rows are missing, or None if none is."""
+    """Which rows have missing values, or None if no row has."""
     if codes.dtype.kind == "i" and codes.size and codes.min() < 0:
         return np.asarray(codes < 0)
     return None
@@ -307,7 +307,7 @@ def _missing_message(
 def _only_in_dropped_rows(
     codes: Codes, values: Names, present: NDArray[np.bool_], without_task: NDArray[np.bool_] | None
 ) -> NDArray[Any]:
-    """Tasks that only rows name that are left out; rows without a task name none."""
+    """Tasks that occur only in dropped rows; rows without a task are ignored."""
     dropped = ~present if without_task is None else ~(present | without_task)
     unvoted = np.zeros(len(values), dtype=bool)
     unvoted[codes[dropped]] = True
@@ -359,7 +359,7 @@ def _chosen_of_repeats(
     tasks: Names,
     workers: NDArray[Any],
 ) -> NDArray[np.int64] | None:
-    """Rows that survive the policy on repeated pairs, in their order; None if nothing repeats."""
+    """Rows that remain after the policy on repeated pairs, in order; None if nothing repeats."""
     pair = task_codes.astype(np.int64) * max(n_workers, 1) + worker_codes
     backwards = keep == "last"
     distinct, first = np.unique(pair[::-1] if backwards else pair, return_index=True)

@@ -1,4 +1,4 @@
-"""Arguments as users give them: names that exist, whole numbers and numbers within bounds."""
+"""Checks of users' arguments: existing names, whole numbers, and numbers within bounds."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ C = TypeVar("C", bound=type)
 
 
 def named_arguments(*sources: Any, leave_out: tuple[str, ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator of functions that users call: an argument that does not exist is an error that names the nearest one.
+    """A decorator for public functions: an unknown argument raises an error that names the most similar one.
 
     Args:
-        *sources: where the names of ``**options`` come from: a dataclass, whose fields they are, or a function, whose
-            keyword arguments they are. The signature of the function then has them, one by one.
-        leave_out: names of the sources that the function does not take.
+        *sources: where the names of ``**options`` come from: the fields of a dataclass, or the keyword arguments of a
+            function. The signature of the decorated function then lists them.
+        leave_out: names from the sources that the function does not accept.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -37,7 +37,7 @@ def named_arguments(*sources: Any, leave_out: tuple[str, ...] = ()) -> Callable[
             further = {one.name: one for source in sources for one in _keywords(source)}
             listed += [one for name, one in further.items() if name not in own and name not in leave_out]
         elif len(listed) < len(own):
-            return function  # what it takes, only the function knows
+            return function  # only the function knows its options
         signature = signature.replace(parameters=listed)
         names = [one.name for one in listed if one.name != "self"]
 
@@ -59,7 +59,7 @@ def named_arguments(*sources: Any, leave_out: tuple[str, ...] = ()) -> Callable[
 
 
 def with_named_arguments(kind: C) -> C:
-    """A decorator of classes: :func:`named_arguments` for each public method that is not decorated yet."""
+    """A decorator for classes: applies :func:`named_arguments` to each public method that is not decorated yet."""
     for name, method in list(vars(kind).items()):
         if isinstance(method, FunctionType) and not name.startswith("_") and not hasattr(method, "__signature__"):
             setattr(kind, name, named_arguments()(method))
@@ -67,7 +67,7 @@ def with_named_arguments(kind: C) -> C:
 
 
 def _keywords(source: Any) -> list[inspect.Parameter]:
-    """The arguments that a dataclass or a function takes by name only."""
+    """The keyword-only arguments of a dataclass or a function."""
     kind = inspect.Parameter.KEYWORD_ONLY
     if is_dataclass(source):
         return [inspect.Parameter(one.name, kind, default=one.default, annotation=one.type) for one in fields(source)]
@@ -75,7 +75,7 @@ def _keywords(source: Any) -> list[inspect.Parameter]:
 
 
 def _unknown(function: str, name: str, names: list[str]) -> str:
-    """The message on an argument that does not exist.
+    """The message about an unknown argument.
 
     >>> _unknown("fit", "metod", ["data", "method"])
     "fit has no argument 'metod': did you mean 'method'?"
@@ -86,7 +86,7 @@ def _unknown(function: str, name: str, names: list[str]) -> str:
 
 
 def check_count(name: str, value: Any, *, at_least: int = 1) -> None:
-    """Refuse anything but a whole number of at least so much."""
+    """Refuse anything but a whole number of at least this value."""
     if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= at_least):
         raise ParameterError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
 

@@ -1,12 +1,12 @@
-"""Encoding of one column: an integer for every row, and the distinct names that the integers stand for.
+"""Encoding of one column: an integer for every row, and the distinct names that the integers represent.
 
-A column reaches a crowd as codes and names, whatever it was before. :func:`distinct_names` is the one place that says
-what a name is, for columns from any source:
+A column is passed to a crowd as codes and names, whatever its source. Only :func:`distinct_names` defines
+what a name is:
 
 * None, NaN, NaT, NA, a masked value and empty or blank text are missing: their code is -1;
-* values that are equal are one name: ``0.0`` and ``-0.0`` are ``0.0``, and ``1`` and ``1.0`` are the integer;
-* a truth value is not a number: a column that holds both ``True`` and ``1`` is refused;
-* text, numbers, truth values, dates and other values that can be hashed are names; bytes are not.
+* equal values are one name: ``0.0`` and ``-0.0`` are ``0.0``, and ``1`` and ``1.0`` are the integer;
+* a boolean is not a number: a column with both ``True`` and ``1`` is refused;
+* text, numbers, booleans, dates and other hashable values are names; bytes are not.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def not_names(what: str, holds: str) -> InputError:
 
 
 def check_same_index(columns: Mapping[str, Any]) -> None:
-    """Refuse columns whose indexes (those of pandas Series) say that their rows do not stand in the same order.
+    """Refuse columns whose indexes (of pandas Series) show that their rows are not in the same order.
 
     Raises:
-        InputError: they do.
+        InputError: the indexes differ.
     """
     indexes: dict[str, Any] = {name: getattr(column, "index", None) for name, column in columns.items()}
     indexed = {name: index for name, index in indexes.items() if hasattr(index, "equals")}  # lists have a method index
@@ -58,7 +58,7 @@ def check_same_length(sizes: Mapping[str, int]) -> None:
         sizes: the number of rows by column.
 
     Raises:
-        InputError: a column is longer than another.
+        InputError: the lengths differ.
     """
     if len(set(sizes.values())) > 1:
         *first, last = sizes
@@ -73,16 +73,16 @@ def check_same_length(sizes: Mapping[str, int]) -> None:
 
 
 def encode_column(values: Any, what: str = "the column") -> tuple[Codes, NDArray[Any]]:
-    """Integer codes of a column and the values they stand for, in no particular order.
+    """Integer codes of a column and the values that they represent, in any order.
 
-    The values are those of the column; :func:`distinct_names` makes names of them.
+    The values are those of the column; :func:`distinct_names` turns them into names.
 
     Args:
-        values: an array, a masked array, a list, or any column that turns into a list (slow, but exact).
-        what: what messages call the column.
+        values: an array, a masked array, a list, or any column that can be converted to a list (slow, but exact).
+        what: the name of the column in messages.
 
     Raises:
-        InputError: this is not one column, or holds what cannot be a name.
+        InputError: this is not one column, or contains values that cannot be names.
     """
     if not isinstance(values, np.ndarray):
         return _encode_objects(as_list(values, what), what)
@@ -109,7 +109,7 @@ def encode_column(values: Any, what: str = "the column") -> tuple[Codes, NDArray
 
 
 def with_gaps(present: NDArray[np.bool_], codes: Codes, values: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
-    """Codes of all rows from those of the rows that are present; the others get the code -1."""
+    """Codes of all rows from the codes of the rows with a value; the others get the code -1."""
     if present.all():
         return codes, values
     all_codes = np.full(present.size, -1, dtype=np.int64)
@@ -118,19 +118,19 @@ def with_gaps(present: NDArray[np.bool_], codes: Codes, values: NDArray[Any]) ->
 
 
 def decode_column(codes: Codes, names: NDArray[Any]) -> list[Any]:
-    """The names of the rows, None where one is missing."""
-    listed = [*names.tolist(), None]  # the code -1 means the last
+    """The names of the rows, None for missing ones."""
+    listed = [*names.tolist(), None]  # the code -1 picks the last
     return [listed[code] for code in codes.tolist()]
 
 
 def as_list(values: Any, what: str) -> list[Any]:
-    """The values of a column as Python's own."""
+    """The values of a column as plain Python values."""
     if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
         raise InputError(
             f"{what} must be a column, got {shown(values)} ({type(values).__name__}): "
             "give a list or an array with one value per row"
         )
-    # The columns of pyarrow, of polars and pandas, and of what else is like an array, as Python's own values.
+    # Columns of pyarrow, polars, pandas and other array-like types, as plain Python values.
     for name in ("to_pylist", "to_list", "tolist"):
         if callable(method := getattr(values, name, None)):
             return list(method())
@@ -146,7 +146,7 @@ def _encode_integers(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
             present
         ]
     low, high = int(column.min()), int(column.max())
-    # Ids that fill their range are looked up in a table; far-flung ones are sorted.
+    # Ids that fill their range are looked up in a table; sparse ones are sorted.
     if high - low < 4 * column.size + 1_000_000 and high < 2**62 and low > -(2**62):
         offset = column.astype(np.int64, copy=False) - low if low else column
         position = np.zeros(high - low + 1, dtype=np.int32 if high - low < 2**31 - 2 else np.int64)
@@ -167,8 +167,8 @@ def _encode_objects(given: list[Any], what: str) -> tuple[Codes, NDArray[Any]]:
         try:
             return encode_column(np.array(given, dtype=np.int64 if kind is int else kind), what)
         except OverflowError:
-            pass  # NumPy would take such integers for floats, and two of them for one
-    # Among values of several types, equal ones (1, 1.0, True) stay apart until their names are chosen.
+            pass  # NumPy would convert such integers to floats, and merge different ones
+    # Among values of several types, equal ones (1, 1.0, True) stay separate until their names are chosen.
     alike = len(kinds - {str, type(None)}) < 2
     keys: Iterable[Hashable] = given if alike else zip(map(type, given), given, strict=True)
     code_of: dict[Any, int] = {}
@@ -199,18 +199,18 @@ def _unhashable(given: list[Any], what: str) -> InputError:
 
 
 def distinct_names(codes: Codes, values: Names, what: str) -> tuple[Codes, Any]:
-    """Codes and names of a column whose values may repeat or be missing: equal values become one name.
+    """Codes and names of a column whose values can repeat or be missing: equal values become one name.
 
     Args:
-        codes: for every row the number of a value; -1 where it is missing.
-        values: what the codes stand for, in any order.
-        what: what messages call the column.
+        codes: the number of a value for every row; -1 if it is missing.
+        values: the values that the codes represent, in any order.
+        what: the name of the column in messages.
 
     Returns:
-        Codes that are -1 where a name is missing, and names that are distinct and present.
+        Codes, which are -1 for a missing name, and distinct names without missing ones.
 
     Raises:
-        InputError: some value is not a name, or truth values are among equal numbers.
+        InputError: a value is not a name, or booleans occur among equal numbers.
     """
     if isinstance(values, StoredNames):
         return codes, values
@@ -221,7 +221,7 @@ def distinct_names(codes: Codes, values: Names, what: str) -> tuple[Codes, Any]:
     present = np.equal(values, values)  # NaN and NaT are not
     if present.all() and bool((values[1:] > values[:-1]).all()):
         return codes, values
-    place = np.full(values.size + 1, -1, dtype=np.int64)  # the last for the code -1
+    place = np.full(values.size + 1, -1, dtype=np.int64)  # the last entry is for the code -1
     names, place[:-1][present] = np.unique(values[present], return_inverse=True)
     return place[codes], names
 
@@ -266,7 +266,7 @@ def _plain_value(value: Any, what: str) -> Any:
 
 
 def used_names(codes: Codes, values: Any) -> tuple[Codes, Any]:
-    """Leave out values that no code uses; -1 stays."""
+    """Remove values that no code uses; -1 is kept."""
     used = np.zeros(len(values) + 1, dtype=bool)
     used[codes] = True
     if used[:-1].all():
@@ -280,7 +280,7 @@ def used_names(codes: Codes, values: Any) -> tuple[Codes, Any]:
 def sort_codes(
     codes: Codes, values: NDArray[Any], sorter: Callable[[Iterable[Any]], list[Any]]
 ) -> tuple[Codes, NDArray[Any]]:
-    """Renumber so that the distinct values stand in sorted order."""
+    """Renumber so that the distinct values are sorted."""
     if values.dtype != object:
         if values.size < 2 or bool((values[1:] > values[:-1]).all()):
             return codes, values
@@ -292,7 +292,7 @@ def sort_codes(
             return codes, values
         position = numbered(given)
         order = np.fromiter(map(position.__getitem__, ordered), dtype=np.int64, count=len(ordered))
-    # One such number per annotation follows: as narrow as it can be.
+    # There is one such number per annotation: use the narrowest type.
     rank = np.empty(len(order), dtype=np.int32 if len(order) < 2**31 else np.int64)
     rank[order] = np.arange(len(order))
     return rank[codes], values[order]

@@ -16,13 +16,13 @@ from rarevote.errors import InputError, warn_user
 
 
 def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annotations, NDArray[np.int32]]:
-    """Gold as class numbers per task, and the crowd with any class that only the gold names.
+    """Gold as class numbers per task, and the crowd with all classes that only the gold names.
 
-    Gold for tasks without votes is an error if it names no task of the crowd at all, else a warning: it is mostly a
+    Gold for tasks without votes is an error if it names no task of the crowd, else a warning: it is usually a
     sign of ids that do not match.
     """
     if not annotations.n_tasks:
-        return annotations, np.empty(0, dtype=np.int32)  # nothing was voted on, so nothing is known of it
+        return annotations, np.empty(0, dtype=np.int32)  # there are no votes, so no gold applies
     known = set(annotations.classes.tolist())
     extra = [name for name in dict.fromkeys(truth.values()) if name not in known]
     if extra:

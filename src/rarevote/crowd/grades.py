@@ -1,4 +1,4 @@
-"""The order of grades: classes on a scale, from the lowest to the highest, with those outside it."""
+"""The order of grades: classes on a scale, from lowest to highest, and classes outside it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rarevote.crowd.names import as_name_array, in_kind, name_key, plain_name, s
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError, how
 
-#: fewer grades have no order to learn from, more are numbers
+#: with fewer grades there is no order to learn from; with more, they are numbers
 MIN_GRADES, MAX_GRADES = 3, 20
 
-# Into so many grades numbers are binned, of those that a message proposes.
+# The number of bins in the command that a message proposes.
 _N_BINS = 10
 _RANGE = re.compile(r"\s*(-?\d{1,9})\s*\.\.\s*(-?\d{1,9})\s*")
 
@@ -28,14 +28,14 @@ class Grades:
     """Classes in order.
 
     Attributes:
-        names: the grades, the lowest first.
+        names: the grades from lowest to highest.
     """
 
     names: tuple[Any, ...]
 
     @classmethod
     def of(cls, given: Any) -> Grades:
-        """The order that a person gives: names, or text such as ``low,medium,high`` or ``1..5``.
+        """The order that a user gives: names, or text such as ``low,medium,high`` or ``1..5``.
 
         Raises:
             ParameterError: fewer than three grades, more than twenty, or one that is named twice.
@@ -60,11 +60,11 @@ class Grades:
 
     @property
     def text(self) -> str:
-        """The grades as ``--ordered`` takes them."""
+        """The grades in the format of ``--ordered``."""
         return ",".join(map(spelling, self.names))
 
     def positions(self, classes: NDArray[Any]) -> FloatArray:
-        """Place of every class on the scale: 0 for the lowest grade, NaN for a class outside, (K).
+        """Position of every class on the scale: 0 for the lowest grade, NaN for a class outside, (K).
 
         >>> Grades(("low", "mid", "high")).positions(np.array(["high", "low", "skip"], dtype=object)).tolist()
         [2.0, 0.0, nan]
@@ -74,17 +74,17 @@ class Grades:
         return np.array(found, dtype=np.float64)
 
     def named_as(self, classes: NDArray[Any]) -> NDArray[Any]:
-        """The grades as the classes call them, the lowest first."""
+        """The grades with the names of the classes, from lowest to highest."""
         return as_name_array(in_kind(self.names, classes))
 
     def codes(self, classes: NDArray[Any]) -> list[int]:
-        """Numbers of the classes that are grades, the lowest first."""
+        """Numbers of the classes that are grades, from lowest to highest."""
         positions = self.positions(classes)
         inside = np.flatnonzero(np.isfinite(positions))
         return [int(k) for k in inside[np.argsort(positions[inside])]]
 
     def values(self, classes: NDArray[Any]) -> FloatArray:
-        """What every class counts in a mean: its number if the grades are numbers, else its place; NaN outside, (K)."""
+        """The value of each class in a mean: its number if grades are numbers, else its position; NaN outside, (K)."""
         positions = self.positions(classes)
         try:
             numbers = np.array([float(name) for name in self.names])
@@ -95,7 +95,7 @@ class Grades:
         return positions
 
     def means(self, p: FloatArray, classes: NDArray[Any]) -> FloatArray:
-        """Mean grade of each item by its probabilities inside the scale, NaN where there is none, (n)."""
+        """Mean grade of each item from its probabilities inside the scale; NaN if there is none, (n)."""
         values = self.values(classes)
         inside = np.flatnonzero(np.isfinite(values))
         total = p[:, inside].sum(axis=1)
@@ -103,15 +103,15 @@ class Grades:
         return np.asarray(np.where(total > 0, weighted / np.where(total > 0, total, 1.0), np.nan))
 
     def met(self, classes: NDArray[Any]) -> list[Any]:
-        """Those of the classes that are grades, the lowest first."""
+        """The classes that are grades, from lowest to highest."""
         names = classes.tolist()
         return [names[k] for k in self.codes(classes)]
 
     def doubt(self, classes: NDArray[Any]) -> str | None:
-        """What looks misspelled, in words: a grade without votes beside a class with votes that is not named.
+        """A warning about misspelled names: a grade without votes, and a class with votes that is not a grade.
 
         Args:
-            classes: that have votes or gold.
+            classes: classes that have votes or gold.
 
         Raises:
             ParameterError: none of them is a grade.
@@ -154,7 +154,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _too_many(count: int, names: Sequence[Any]) -> str:
-    """Why so many grades are refused, and a command that bins them."""
+    """The message that refuses too many grades, with a command that bins them."""
     try:
         numbers = [float(name) for name in (names[0], names[-1])]
     except (TypeError, ValueError):
@@ -166,7 +166,7 @@ def _too_many(count: int, names: Sequence[Any]) -> str:
 
 
 def binning(low: float, high: float) -> str:
-    """How to turn numbers between these into ten grades, in words with a command that does it."""
+    """A sentence on how to turn numbers between these into ten grades, with a command."""
     width = (high - low) / _N_BINS
     last = _N_BINS - 1
     command = (
@@ -180,5 +180,5 @@ def binning(low: float, high: float) -> str:
 
 
 def order_wanted() -> str:
-    """What to give where an order is missing."""
+    """A sentence that says what to give if the order is missing."""
     return how("ordered=[...], the lowest class first", "--ordered low,medium,high")

@@ -1,11 +1,11 @@
-"""Names of tasks, workers and classes: missing ones, their order, and what is meant by one that is given by hand.
+"""Names of tasks, workers and classes: missing ones, their order, and how names that users type are looked up.
 
-A command line and a CSV file know text only; Parquet, JSON and frames know numbers and truth values. A name typed
-by hand (a class, an answer that is not a vote, a task, a worker, a gold label) is looked up here, and nowhere else.
+A command line and a CSV file have only text; Parquet, JSON and frames have numbers and booleans. A name typed
+by a user (a class, an answer that is not a vote, a task, a worker, a gold label) is looked up only here.
 
-Names may stay on disk: the ids of tens of millions of tasks are not held in memory while a method runs. Stored names
-stand where an array of names would, sorted and distinct, none of them missing. Turning all of them into an array costs
-memory; a few can be read alone.
+Names can stay on disk: the ids of tens of millions of tasks are not kept in memory while a method runs. Stored names
+replace an array of names; they are sorted and distinct, with none missing. Loading all of them as an array takes
+memory; single names can be read separately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 
 class StoredNames(ABC):
-    """Distinct names in sorted order, elsewhere; all of them are text."""
+    """Distinct text names in sorted order, stored outside memory."""
 
     dtype = np.dtype(object)
     ndim = 1
@@ -34,19 +34,19 @@ class StoredNames(ABC):
 
     @abstractmethod
     def find(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """The number of each value; -1 for what is not a name."""
+        """The number of each value; -1 if it is not a name."""
 
     @abstractmethod
     def restricted(self, used: NDArray[np.bool_]) -> StoredNames:
-        """Only the names that are used, renumbered."""
+        """Keep only the names that are used, renumbered."""
 
     @abstractmethod
     def load(self) -> NDArray[Any]:
-        """All of them, as an array of text."""
+        """All names, as an array of text."""
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of names."""
         return len(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -62,7 +62,7 @@ class StoredNames(ABC):
         return self.take(np.arange(len(self))[index])
 
     def tolist(self) -> list[Any]:
-        """All of them, as a list."""
+        """All names, as a list."""
         return list(self.load())
 
     def __iter__(self) -> Iterator[Any]:
@@ -70,11 +70,11 @@ class StoredNames(ABC):
 
 
 def positions_of(names: NDArray[Any] | StoredNames, values: Sequence[Any]) -> NDArray[np.int64]:
-    """Where each value stands among the names; -1 for what is none of them."""
+    """The position of each value among the names; -1 if it is not one of them."""
     if isinstance(names, StoredNames):
         return names.find(values)
     listed = names.tolist()
-    # Only where there are truth values, equal is not the same.
+    # Only with booleans, equal values are not always the same name.
     key = name_key if bool in {*map(type, listed), *map(type, values)} else _as_it_is
     position = {key(name): number for number, name in enumerate(listed)}
     return np.fromiter((position.get(key(value), -1) for value in values), dtype=np.int64, count=len(values))
@@ -86,7 +86,7 @@ def numbered(names: Iterable[Any]) -> dict[Any, int]:
 
 
 def name_key(name: Any) -> Any:
-    """What two names have in common if they are one: True == 1 in Python, but they are not the same name."""
+    """A key that is equal for equal names: True == 1 in Python, but they are not the same name."""
     return isinstance(name, bool), name
 
 
@@ -113,14 +113,14 @@ def is_missing(value: object) -> bool:
 
 
 def _is_integer_text(value: object) -> bool:
-    # Python refuses to read thousands of digits, and a label that has as many is no number to anybody.
+    # Python refuses to parse thousands of digits, and a label with that many is not meant as a number.
     if not isinstance(value, str) or len(value) > sys.int_info.str_digits_check_threshold:
         return False
     return value.isascii() and value.removeprefix("-").isdigit()
 
 
 def sort_names(values: Iterable[Any]) -> list[Any]:
-    """Sort ids: by value where they compare, else by the name of their type and then by value."""
+    """Sort ids by value if they are comparable, else by the name of their type and then by value."""
     names = list(values)
     try:
         return sorted(names)
@@ -129,7 +129,7 @@ def sort_names(values: Iterable[Any]) -> list[Any]:
 
 
 def _by_type_then_value(value: object) -> tuple[str, int, Any]:
-    # Values of one type may still refuse to compare (complex numbers, for one): then their text decides.
+    # Values of one type may not be comparable (such as complex numbers): then their text decides.
     kind = type(value).__name__
     try:
         value < value  # type: ignore[operator]  # noqa: B015
@@ -139,7 +139,7 @@ def _by_type_then_value(value: object) -> tuple[str, int, Any]:
 
 
 def sort_labels(values: Iterable[Any]) -> list[Any]:
-    """Sort labels as :func:`sort_names` does, but text that is all integers by its value.
+    """Sort labels as :func:`sort_names` does, but sort text by value if all labels are integers.
 
     >>> sort_labels(["10", "9", "-1"])
     ['-1', '9', '10']
@@ -153,7 +153,7 @@ def sort_labels(values: Iterable[Any]) -> list[Any]:
 
 
 def as_name_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    """A one-dimensional array of names: integers and floats natively, anything else as Python objects."""
+    """A one-dimensional array of names: integers and floats as such, anything else as Python objects."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iubfM":
         return values
     kinds = set(map(type, values.tolist() if isinstance(values, np.ndarray) else values))
@@ -168,14 +168,14 @@ def as_name_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 
 
 def object_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    """A one-dimensional array of Python objects, whatever these are."""
+    """A one-dimensional array of any Python objects."""
     names = np.empty(len(values), dtype=object)
     names[:] = values
     return names
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# names given by hand
+# names that users type
 
 
 def spelling(name: Any) -> str:
@@ -192,9 +192,9 @@ def spelling(name: Any) -> str:
 
 
 def in_kind(given: Iterable[Any], known: NDArray[Any] | StoredNames) -> list[Any]:
-    """Each value as the data call it: the known name that is equal or spelled alike.
+    """Each value as it is named in the data: the known name that is equal or has the same spelling.
 
-    An unknown name is returned in the type that all known names share, where it can be read so, else as it is.
+    An unknown name is converted to the common type of all known names if possible, else returned unchanged.
 
     >>> in_kind(["1", "2", "x"], np.array([1, 5]))
     [1, 2, 'x']
@@ -202,7 +202,7 @@ def in_kind(given: Iterable[Any], known: NDArray[Any] | StoredNames) -> list[Any
     ['7', 'true']
     """
     values = [value.item() if isinstance(value, np.generic) else value for value in given]
-    if isinstance(known, StoredNames):  # which are all text
+    if isinstance(known, StoredNames):  # they are all text
         return [value if isinstance(value, str) else spelling(value) for value in values]
     if not values or not len(known):
         return values
@@ -224,7 +224,7 @@ def in_kind(given: Iterable[Any], known: NDArray[Any] | StoredNames) -> list[Any
 def _is_among(value: Any, own: set[Any]) -> bool:
     try:
         return name_key(value) in own
-    except TypeError:  # not hashable, so no name
+    except TypeError:  # not hashable, so not a name
         return False
 
 
@@ -254,7 +254,7 @@ def _read_as(kind: type | None, value: Any, text: str) -> Any:
 
 
 def find_name(given: Any, known: NDArray[Any]) -> int | None:
-    """The number of the known name that is meant, or None if there is none.
+    """The number of the matching known name, or None if there is none.
 
     >>> find_name("2", np.array([1, 2])), find_name("x", np.array([1, 2]))
     (1, None)
@@ -264,24 +264,24 @@ def find_name(given: Any, known: NDArray[Any]) -> int | None:
 
 
 def unmatched(given: Sequence[Any], known: NDArray[Any]) -> list[Any]:
-    """Those of the given names that are none of the known ones."""
+    """The given names that are not among the known ones."""
     own = {name_key(name) for name in known.tolist()}
     return [value for value, name in zip(given, in_kind(given, known), strict=True) if not _is_among(name, own)]
 
 
 def plain_name(name: Any) -> Any:
-    """A name as Python's own type, for records that people print and platforms import."""
+    """A name as a plain Python value, for records that people print and platforms import."""
     return name.item() if isinstance(name, np.generic) else name
 
 
 def some_names(names: Iterable[Any]) -> str:
-    """The first names, with commas between, for messages."""
+    """The first names, separated by commas, for messages."""
     texts = list(map(str, names))
     return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
 
 
 def pair_name(item: Any, choice: str) -> str:
-    """The task that a choice of an item is, where an answer may hold several.
+    """The task name of an item and a choice, for answers with several choices.
 
     >>> pair_name(7, "rust")
     '7:rust'

@@ -1,4 +1,4 @@
-"""Classes in numbers: shares, from probabilities to classes, gold as class numbers per task."""
+"""Numerical helpers: sums, shares, and classes from probabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Sums = TypeVar("Sums", bound=tuple[Any, ...])
 
-# Probabilities are kept this far from zero where a logarithm follows.
+# Probabilities are raised to this value before a logarithm is taken.
 TINY = 1e-10
 
 
@@ -24,12 +24,12 @@ def sigmoid(log_odds: NDArray[Any]) -> FloatArray:
 
 
 def finite_or_none(value: float) -> float | None:
-    """The value for JSON and charts, which know no NaN and no infinity."""
+    """The value, or None for NaN and infinity, which JSON and charts do not support."""
     return float(value) if isfinite(value) else None
 
 
 def added(one: Sums, other: Sums) -> Sums:
-    """The sums of two records (named tuples), entry by entry; of records within them likewise."""
+    """The sums of two records (named tuples), entry by entry; also of nested records."""
     entries = (added(a, b) if isinstance(a, tuple) else a + b for a, b in zip(one, other, strict=True))
     return type(one)(*entries)
 
@@ -37,8 +37,8 @@ def added(one: Sums, other: Sums) -> Sums:
 def dot(one: NDArray[Any], other: NDArray[Any]) -> float:
     """The sum of the products of two arrays (broadcast against each other), without BLAS.
 
-    BLAS splits long sums over as many threads as there are cores, which shows in the last bits; and those threads keep
-    spinning for a while, beside whatever is computed next.
+    BLAS splits long sums over all cores, which changes the last bits; and its threads keep
+    spinning for a while during the next computation.
     """
     return float((one * other).sum())
 
@@ -46,14 +46,14 @@ def dot(one: NDArray[Any], other: NDArray[Any]) -> float:
 def column_sums(table: NDArray[Any]) -> FloatArray:
     """The sum of each column of a long table with few columns, (K).
 
-    NumPy would go down the rows, a few numbers at a time; columns laid out one after the other are summed several times
-    as fast, and in pairs, which rounds less.
+    NumPy would process the rows, a few numbers at a time; contiguous columns are summed several times
+    faster, and pairwise, which rounds less.
     """
     return np.asarray(np.ascontiguousarray(table.T).sum(axis=1))
 
 
 def log_prior_from_mass(mass: NDArray[Any]) -> NDArray[np.float64]:
-    """Log of class shares estimated from summed posteriors, kept away from zero."""
+    """Log of class shares estimated from summed posteriors, kept above zero."""
     share = np.maximum(mass / max(float(mass.sum()), TINY), TINY)
     return np.asarray(np.log(share / share.sum()))
 
@@ -69,18 +69,18 @@ def normalise_rows(scores: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def first_of_best(scores: NDArray[Any]) -> NDArray[np.int64]:
-    """The best column of each row; ties go to the first column, that is the first class in sorted order."""
+    """The best column of each row; ties go to the first column, which is the first class in sorted order."""
     if scores.shape[1] == 0:
         return np.zeros(scores.shape[0], dtype=np.int64)
     return np.asarray(scores.argmax(axis=1))
 
 
-# Cells at a time: the work arrays stay in the cache, whatever the number of tasks.
+# Cells per part: the work arrays stay in the cache, whatever the number of tasks.
 _CELLS = 1 << 16
 
 
 def row_parts(n: int) -> Iterator[slice]:
-    """All of ``n`` rows a part at a time, so that work arrays stay small; one part where there is none.
+    """Slices that cover ``n`` rows, so that work arrays stay small; one slice if there are no rows.
 
     >>> list(row_parts(0)), len(list(row_parts(100_000)))
     ([slice(0, 65536, None)], 2)
@@ -90,7 +90,7 @@ def row_parts(n: int) -> Iterator[slice]:
 
 
 def picked(table: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
-    """``table[i, columns[i]]`` for every row i; the rows are numbered a part at a time, not all at once.
+    """``table[i, columns[i]]`` for every row i; processed in parts, to save memory.
 
     >>> picked(np.array([[1, 2], [3, 4]]), np.array([1, 0])).tolist()
     [2, 3]
@@ -103,15 +103,15 @@ def picked(table: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
 
 
 class Chooser(Protocol):
-    """From the probabilities of some tasks to their classes."""
+    """Chooses the classes of tasks from their probabilities."""
 
     def codes(self, posterior: NDArray[Any], votes: Callable[[], NDArray[np.float64]]) -> NDArray[np.int64]:
-        """Class numbers of tasks; ``votes`` per task and class are counted only if they are needed."""
+        """Class numbers of tasks; ``votes`` per task and class are counted only if needed."""
 
 
 @dataclass(frozen=True)
 class ByVotes:
-    """The most probable class, and the votes where that is too close to decide (see :func:`best_by_votes`)."""
+    """The most probable class; if it is too close, the class with the most votes (see :func:`best_by_votes`)."""
 
     margin: float
 
@@ -123,9 +123,9 @@ class ByVotes:
 def best_by_votes(
     posterior: NDArray[Any], margin: float, votes: Callable[[], NDArray[np.float64]]
 ) -> NDArray[np.int64]:
-    """The best column of each row; of columns within ``margin`` of it, the one with the most votes.
+    """The best column of each row; among columns within ``margin`` of it, the one with the most votes.
 
-    ``votes`` is of the shape of ``posterior`` and only counted if there is such a row.
+    ``votes`` has the shape of ``posterior`` and is only counted if there is such a row.
     """
     chosen = first_of_best(posterior)
     if not posterior.size:

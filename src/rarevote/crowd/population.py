@@ -1,4 +1,4 @@
-"""The population: all items that the data name, those with votes first, then those without."""
+"""The population: all items in the data, first those with votes, then those without."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def population(annotations: Annotations) -> Names:
     """
     tasks, unvoted = annotations.tasks, annotations.unanswered
     if not len(unvoted):
-        return tasks  # which may be on disk
+        return tasks  # they may be on disk
     if isinstance(tasks, np.ndarray) and tasks.dtype == unvoted.dtype:
         return np.concatenate([tasks, unvoted])
     return as_name_array([*tasks.tolist(), *unvoted.tolist()])
 
 
 def item_name(annotations: Annotations, item: int) -> Any:
-    """The name of the item of that number, without reading those of all others."""
+    """The name of the item with this number, without reading all other names."""
     n_tasks = annotations.n_tasks
     names, place = (annotations.tasks, item) if item < n_tasks else (annotations.unanswered, item - n_tasks)
     return names[[place]].tolist()[0]
 
 
 def with_items(annotations: Annotations, names: Iterable[Any]) -> Annotations:
-    """The same votes in a population that has these items too; an item that is named twice counts once.
+    """The same votes in a population that also has these items; duplicates count once.
 
     Args:
         annotations: the votes.
-        names: items, named as the votes name them, none of them missing; they may have votes.
+        names: ids of the items, as in the votes, none missing; the items may have votes.
 
     >>> votes = Annotations.from_arrays(["b", "a"], [1, 2], ["yes", "no"])
     >>> with_items(votes, ["d", "a", "c", "d"]).unanswered.tolist()

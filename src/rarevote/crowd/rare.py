@@ -1,10 +1,10 @@
-"""The rare class: the one class that everything after the fit is about.
+"""The rare class: the class that matters in all steps after the fit.
 
-It is the class that a person names, else the one with the fewest votes. Fewest votes, not fewest labels or expected
-items: that is the same for every method, every decision and every verb on the same data, and it is known before
+It is the class that the user names, else the one with the fewest votes. Fewest votes, not fewest labels or expected
+items: this is the same for every method, decision and command on the same data, and it is known before
 anything is fitted. A class without votes is never chosen unless it is named.
 
-Of grades it is the end of the scale with fewer votes, or a *tail* that a person names: ``>=severe``, ``<=2``.
+For grades, it is the end of the scale with fewer votes, or a *tail* that the user names: ``>=severe``, ``<=2``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rarevote.crowd.names import as_name_array, find_name, some_names, spelling
 from rarevote.crowd.numerics import IntArray
 from rarevote.errors import ParameterError
 
-# Below this part of an equal share a class is called rare.
+# A class below this fraction of an equal share is called rare.
 _RARE = 0.8
 
 
@@ -30,10 +30,10 @@ class RareClass:
 
     Attributes:
         codes: numbers of its classes: one, or the grades of a tail from the end of the scale inwards.
-        name: what it is called.
-        named: whether a person named it.
+        name: its name.
+        named: whether the user named it.
         is_rare: whether it is clearly below an equal share of the votes.
-        is_tail: whether it is all grades from one on.
+        is_tail: whether it is a tail of the scale.
     """
 
     codes: tuple[int, ...]
@@ -44,15 +44,15 @@ class RareClass:
 
     @property
     def code(self) -> int:
-        """Number of the class; of a tail, of the grade at the end of the scale."""
+        """Number of the class; for a tail, of the grade at the end of the scale."""
         return self.codes[0]
 
     def mass(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over its classes of what every class has (votes, probabilities), (n, K) to (n)."""
+        """Sum over its classes of a value per class (votes, probabilities), (n, K) to (n)."""
         return np.asarray(values[..., list(self.codes)].sum(axis=-1))
 
     def holds(self, codes: IntArray) -> NDArray[np.bool_]:
-        """Which of these class numbers are of it."""
+        """Whether each of these class numbers belongs to it."""
         return np.isin(codes, self.codes)
 
     @classmethod
@@ -70,14 +70,14 @@ class RareClass:
         Args:
             classes: names of the classes, (K).
             class_votes: votes for each, (K).
-            wanted: name of the class, as it is or as text (on a command line every class is text); of grades also a
-                tail such as ``">=4"``. None for the class with the fewest votes among those that have any, the first
-                in sorted order on a tie; of grades the end of the scale with fewer votes, the top on a tie.
-            grades: the order of the classes, where there is one.
-            what: who asks for it, in an error.
+            wanted: name of the class, as in the data or as text (on a command line every class is text); for grades
+                also a tail such as ``">=4"``. None for the class with the fewest votes among those that have any, the
+                first in sorted order on a tie; for grades, the end of the scale with fewer votes, the top on a tie.
+            grades: the order of the classes, if there is one.
+            what: the name of the argument, for an error.
 
         Raises:
-            ParameterError: no class has that name, or a tail holds all grades or none.
+            ParameterError: no class has this name, or a tail contains all grades or none.
 
         Example:
             >>> RareClass.of(np.array(["defect", "sound"]), np.array([3, 9]))
@@ -135,9 +135,9 @@ class RareClass:
 
 
 def split_question(text: str, classes: NDArray[Any], grades: Grades | None = None) -> tuple[str, str | None]:
-    """A class or a tail, and what is asked of it: what stands behind the last ``=``.
+    """A class or a tail, and its value: the text after the last ``=``.
 
-    Text that is a class, or ``>=`` or ``<=`` and a class, is taken as it stands: then nothing is asked.
+    Text that is a class, or ``>=`` or ``<=`` and a class, has no value.
 
     >>> names = np.array(["a", "a=0.5"])
     >>> split_question("a=0.9", names), split_question("a=0.5", names), split_question(">=a=0.9", names)
@@ -151,7 +151,7 @@ def split_question(text: str, classes: NDArray[Any], grades: Grades | None = Non
 
 
 def parse_tail(text: Any) -> tuple[str, str] | None:
-    """Side and grade of a tail; None for what is written in another way.
+    """Side and grade of a tail; None if the text is not a tail.
 
     >>> parse_tail(">= severe"), parse_tail("severe")
     (('>=', 'severe'), None)

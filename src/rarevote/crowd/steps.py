@@ -1,4 +1,4 @@
-"""The steps of long work: code reports what it does and how far it is, and a listener, where there is one, shows it.
+"""The steps of long work: code reports what it does and how much is done, and a listener, if there is one, shows it.
 
 >>> def show(one):
 ...     print(one.what, one.state)
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ProgressStep:
-    """What long work does, and how far it is.
+    """A step of long work: what is done, and how much of it.
 
     Attributes:
         what: what is done, such as "fitting anchored-rasch".
-        done: how many parts of it are done.
-        total: how many parts there are, or the most there may be; 0 where that is not known.
-        state: how far it is, in words.
-        share: the part that is done, 0 to 1, where it is not ``done / total``.
-        left: the time left in words, where the work itself knows better than its pace so far.
+        done: number of parts that are done.
+        total: number of parts, or its upper limit; 0 if it is not known.
+        state: the progress as text.
+        share: the share that is done, 0 to 1, if it is not ``done / total``.
+        left: the time left as text, if the work itself has a better estimate than its pace so far.
     """
 
     what: str
@@ -42,7 +42,7 @@ class ProgressStep:
 
     @property
     def part(self) -> float | None:
-        """The part that is done, 0 to 1; None where that is not known."""
+        """The share that is done, 0 to 1; None if it is not known."""
         return self.share if self.share is not None else self.done / self.total if self.total else None
 
 
@@ -53,7 +53,7 @@ _listener: ContextVar[Listener | None] = ContextVar("rarevote steps", default=No
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Steps of the work within go to this listener; with None to no one."""
+    """Send the steps of the work in this context to this listener; None for no listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -62,7 +62,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 
 def has_listener() -> bool:
-    """Whether steps are shown at all."""
+    """Whether there is a listener."""
     return _listener.get() is not None
 
 
@@ -74,12 +74,12 @@ def report(step: ProgressStep) -> None:
 
 
 def doing(what: str) -> None:
-    """Report the start of work that is done in one piece."""
+    """Report the start of work that has no parts."""
     report(ProgressStep(what))
 
 
 def steps(what: str, values: Collection[T]) -> Iterator[T]:
-    """The values one by one; reports how many the caller is done with."""
+    """Iterate over the values; reports how many the caller has processed."""
     total = len(values)
     report(_counted(what, 0, total))
     for done, value in enumerate(values, 1):
@@ -93,7 +93,7 @@ def _counted(what: str, done: int, total: int) -> ProgressStep:
 
 @contextmanager
 def alone() -> Iterator[Listener]:
-    """A function that reports a step; steps that the work within reports are not shown."""
+    """A function that reports a step; steps of the work in this context are not shown."""
     listener = _listener.get() or (lambda _step: None)
     with listening(None):
         yield listener
@@ -101,14 +101,14 @@ def alone() -> Iterator[Listener]:
 
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function that takes how many parts are done; steps that the work within reports are not shown."""
+    """A function that takes the number of finished parts; steps of the work in this context are not shown."""
     with alone() as show:
         yield lambda done: show(_counted(what, done, total))
 
 
 @contextmanager
 def within(title: str) -> Iterator[None]:
-    """Steps of the work within begin with this title, if it is not empty.
+    """Put this title before the steps of the work in this context, if it is not empty.
 
     >>> with listening(lambda one: print(one.what)), within("health"):
     ...     doing("reading")

@@ -1,4 +1,4 @@
-"""Numbers and names as a person reads them, in sentences, plain tables and notebooks (where names are escaped)."""
+"""Numbers and names as text for people, in sentences, plain tables and notebooks (where names are escaped)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-#: what stands in place of a label where none is probable enough
+#: shown instead of a label if none is probable enough
 NO_ANSWER = "no answer"
 
 
-#: seconds that a look at an item is expected to take before there is an answer to go by
+#: expected seconds to review an item, before any answer has been timed
 SECONDS_A_LOOK = 10
 
 
@@ -49,7 +49,7 @@ def counted(number: float, one: str, many: str | None = None) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """A time in words.
+    """A duration as text.
 
     >>> minutes(20), minutes(100), minutes(9000)
     ('under a minute', '2 minutes', '2.5 hours')
@@ -62,7 +62,7 @@ def minutes(seconds: float) -> str:
 
 
 def part_of(number: float, total: float, noun: str, one: str, many: str) -> str:
-    """A part of things, with its verb.
+    """A part of a number of things, with its verb.
 
     >>> part_of(1, 4, "item", "has", "have"), part_of(2, 4, "item", "has", "have"), part_of(1, 1, "item", "is", "are")
     ('1 of 4 items has', '2 of 4 items have', '1 of 1 item is')
@@ -71,7 +71,7 @@ def part_of(number: float, total: float, noun: str, one: str, many: str) -> str:
 
 
 def percent(share: float, *, fine: bool = False) -> str:
-    """A share in percent: whole, or with two digits that count (``fine``), but never rounded to none or all.
+    """A share in percent: whole, or with two significant digits (``fine``), but never rounded to 0% or 100%.
 
     >>> percent(0.0563, fine=True), percent(0.333, fine=True), percent(0.08, fine=True)
     ('5.6%', '33.3%', '8.0%')
@@ -93,7 +93,7 @@ def percent(share: float, *, fine: bool = False) -> str:
 
 
 def capital(sentence: str) -> str:
-    """The sentence with a capital letter, and nothing else changed.
+    """The sentence with a capital letter, otherwise unchanged.
 
     >>> capital("of A, not b"), capital("")
     ('Of A, not b', '')
@@ -102,7 +102,7 @@ def capital(sentence: str) -> str:
 
 
 def listed(names: list[str], limit: int = 4) -> str:
-    """Names in a row.
+    """Names as a list in a sentence.
 
     >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcdef"))
     ('a', 'a, b and c', 'a, b, c, d and 2 more')
@@ -113,7 +113,7 @@ def listed(names: list[str], limit: int = 4) -> str:
 
 
 def short_names(names: Sequence[str], limit: int = 24) -> list[str]:
-    """Names cut where they would not fit a header, but never so that two look the same.
+    """Names shortened to fit a header, but never so that two look the same.
 
     >>> short_names(["damage of the left wing, upper side", "damage of the left wing, lower side", "sound"])
     ['damage of t…, upper side', 'damage of t…, lower side', 'sound']
@@ -167,7 +167,7 @@ def _text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with everything that a terminal would obey, or that hides what is written, shown as an escape.
+    """The text with control characters and invisible characters shown as escapes.
 
     >>> printable("ann\\x1b[2J"), printable("é"), printable("a\\nb")
     ('ann\\\\x1b[2J', 'é', 'a\\\\nb')
@@ -178,7 +178,7 @@ def printable(text: str) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as text: first column left, the others right."""
+    """A table as text: first column left-aligned, the others right-aligned."""
     header, rows = [printable(cell) for cell in header], [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
 
@@ -190,5 +190,5 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share with three decimals; a dash for one that there is not."""
+    """A share with three decimals; a dash if there is none."""
     return "-" if value is None else f"{value:.3f}"

@@ -1,1 +1,1 @@
-"""The one EM loop, and ways to run a step over shards and add the sums."""
+"""The EM loop, and engines that run a step over shards and add the sums."""

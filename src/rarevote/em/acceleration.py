@@ -1,18 +1,18 @@
-"""Acceleration of an EM loop that creeps: extrapolated steps, or mixtures of the last ones.
+"""Acceleration of a slow EM loop: extrapolated steps, or mixtures of the last steps.
 
-**SQUAREM** (Varadhan and Roland 2008): every second step of a creeping EM is extrapolated. From three consecutive
+**SQUAREM** (Varadhan and Roland 2008): every second step of a slow EM loop is extrapolated. From three consecutive
 points ``t0, t1, t2`` with ``r = t1 - t0`` and ``v = (t2 - t1) - r`` the loop jumps to ``t0 + 2 a r + a^2 v``, ``a = |r|
-/ |v|``, over shared and local parameters alike. Local state needs nothing but two sums to agree on ``a``.
+/ |v|``, over shared and local parameters. Only two sums over the local state are needed to compute ``a``.
 
-**Anderson's mixing** (1965) of the shared parameters, for models that profile their local ones out. With local
+**Anderson's mixing** (1965) of the shared parameters, for models that profile out their local parameters. With local
 parameters at their best for given shared ones, EM is a map of the shared parameters alone, ``x -> G(x)``. From the last
-few points ``x_j`` with steps ``f_j = G(x_j) - x_j`` the loop goes to
+few points ``x_j`` with steps ``f_j = G(x_j) - x_j``, the loop moves to
 
     G(x) - sum_j c_j (dx_j + df_j),    c = the least squares of  f - sum_j c_j df_j
 
-where ``dx_j`` and ``df_j`` are differences of consecutive points and steps. Nothing is kept per task: the local state
+where ``dx_j`` and ``df_j`` are differences of consecutive points and steps. Nothing is stored per task: the local state
 that a pass proposes is the same whether the shared parameters are mixed or not, so that a mixture that lowers the
-objective is taken back by taking the plain step instead.
+objective is simply replaced by the plain step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rarevote.crowd.numerics import FloatArray
 from rarevote.em.engine import Engine
 from rarevote.em.model import EMModel, Offsets, Shared, Stats
 
-# A jump may be this many steps long; the limit grows while jumps reach it and shrinks when one is not taken.
+# The largest length of a jump, in steps; the limit grows while jumps reach it and shrinks when one is rejected.
 _SHORTEST_LIMIT = 4.0
 _LIMIT_FACTOR = 4.0
 
@@ -37,19 +37,19 @@ class Squarem(Generic[Shared, Stats]):
     def __init__(self, model: EMModel[Shared, Any, Stats], engine: Engine[Shared, Any, Stats]) -> None:
         self._model, self._engine = model, engine
         self._since_jump = 0
-        self.limit = _SHORTEST_LIMIT  # that the next jump has to keep
+        self.limit = _SHORTEST_LIMIT  # the limit of the next jump
 
     def restart(self) -> None:
-        """Forget the points so far: the next jump needs new ones."""
+        """Drop the points so far: the next jump needs new ones."""
         self._since_jump = 0
 
     def refuse(self) -> None:
-        """The last jump was not taken: back to the plain step, and the next ones are shorter."""
+        """Reject the last jump: return to the plain step, and make the next jumps shorter."""
         self._engine.take_plain()
         self.limit = max(_SHORTEST_LIMIT, self.limit / _LIMIT_FACTOR)
 
     def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared, stats: Stats) -> Shared | None:
-        """Where to jump from three consecutive points, every second time; None for the plain step."""
+        """The point to jump to from three consecutive points, every second time; None for the plain step."""
         self._since_jump += 1
         if self._since_jump < 2 or previous is None:
             return None
@@ -68,14 +68,14 @@ class Squarem(Generic[Shared, Stats]):
 
 
 _MAX_DEPTH = 5
-# Differences that are this much like others, relative and squared, are noise.
+# Differences that are this close to others, relative and squared, are noise.
 _SAME = 1e-13
 
 
 class Anderson(Generic[Shared, Stats]):
-    """Decides where to go from the last points and the steps from there."""
+    """Chooses the next point from the last points and their steps."""
 
-    limit = 1.0  # of a jump; there is none to keep
+    limit = 1.0  # of a jump; there is no limit
 
     def __init__(self, model: EMModel[Shared, Any, Stats]) -> None:
         self._model = model
@@ -83,15 +83,15 @@ class Anderson(Generic[Shared, Stats]):
         self._steps: list[FloatArray] = []
 
     def restart(self) -> None:
-        """Forget the points so far."""
+        """Drop the points so far."""
         self._points, self._steps = [], []
 
     def refuse(self) -> None:
-        """The last mixture was not taken: only its origin is worth remembering."""
+        """Reject the last mixture: only its starting point is kept."""
         self._points, self._steps = self._points[-1:], self._steps[-1:]
 
     def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared, stats: Stats) -> Shared:
-        """Where to go instead of ``proposed``; from the first point on, tasks are to be solved."""
+        """The point to move to instead of ``proposed``; from the first point on, passes solve for the tasks."""
         begin, end = self._model.coordinates(current), self._model.coordinates(proposed)
         self._points = [*self._points[-_MAX_DEPTH:], begin]
         self._steps = [*self._steps[-_MAX_DEPTH:], end - begin]
@@ -105,9 +105,9 @@ class Anderson(Generic[Shared, Stats]):
 
 
 def _least_squares(columns: list[FloatArray], target: FloatArray, weight: FloatArray) -> list[float]:
-    """Coefficients of the columns whose sum is nearest to the target, squares weighted.
+    """Coefficients of the columns whose sum is nearest to the target, by weighted least squares.
 
-    Sums are those of NumPy, whose order depends on nothing but the length.
+    Sums use NumPy, whose order of addition depends only on the length.
     """
     scales = [float(np.sqrt((weight * column * column).sum())) or 1.0 for column in columns]
     gram = np.array([[float((weight * one * other).sum()) for other in columns] for one in columns])

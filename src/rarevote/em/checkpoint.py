@@ -1,14 +1,14 @@
-"""A fit on disk, so that the same command resumes where a killed one stopped.
+"""Checkpoints of a fit on disk, so that the same command resumes after a crash.
 
 A checkpoint is a folder per saved iteration::
 
     DIR/round-000020/local-00000.npz ...   the local state of every shard, written by the holder of the shard
     DIR/round-000020/shared.npz            the shared parameters
-    DIR/round-000020/loop.json             the rest of the loop's state, and what the fit is of
+    DIR/round-000020/loop.json             the rest of the loop's state, and the identity of the fit
 
-Every file is written beside its place, flushed to the disk and renamed; ``loop.json`` comes last. So a folder with a
-``loop.json`` is whole, and one without is the trace of a crash and counts for nothing. The folder before is removed
-only then. Nothing is pickled: arrays are read with ``allow_pickle=False``.
+Every file is written under a temporary name, flushed to the disk and renamed; ``loop.json`` comes last. So a folder
+with ``loop.json`` is complete, and one without it is left from a crash and ignored. The previous folder is removed
+only then. Pickle is not used: arrays are read with ``allow_pickle=False``.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ if TYPE_CHECKING:
 
 Shared = TypeVar("Shared")
 
-_LAYOUT = 2  # of the files; another one cannot be read
-_NOT_WHAT_IS_FITTED = ("n_iter", "n_jobs")  # a fit may be resumed for longer and on another number of cores
+_LAYOUT = 2  # version of the files; other versions cannot be read
+_NOT_WHAT_IS_FITTED = ("n_iter", "n_jobs")  # a fit can be resumed with more iterations and on another number of cores
 
 
 @dataclass(frozen=True)
 class LoopState(Generic[Shared]):
-    """What a resumed fit needs besides the engine's current local state: all before the last evaluation."""
+    """What a resumed fit needs besides the engine's current local state: the state before the last evaluation."""
 
     shared: Shared
     history: list[float]
     values: list[float]
     n_passes: int
     n_damped: int
-    longest: float  # the limit that the next jump has to keep
+    longest: float  # the limit of the next jump
 
 
 class Checkpoint:
-    """Saves a fit in a folder every so many iterations, and finds it again.
+    """Saves a fit in a folder every ``every`` iterations, and loads it.
 
     Args:
-        folder: where to save it; for one fit alone.
-        every: iterations between two checkpoints. They are part of what is fitted: extrapolation restarts at each, so
-            that only fits with the same ``every`` are equal to the last bit.
+        folder: the folder, used for one fit only.
+        every: iterations between two checkpoints. They affect the fit: extrapolation restarts at each, so
+            only fits with the same ``every`` are equal to the last bit.
         identity: what is fitted (method, parameters, data), by name; a checkpoint of anything else is refused.
     """
 
@@ -73,7 +73,7 @@ class Checkpoint:
         return iteration % self.every == 0
 
     def load(self, engine: Engine[Shared, Any, Any], like: Shared) -> LoopState[Shared] | None:
-        """The fit that was saved, or None; the engine takes its local state from there.
+        """The saved fit, or None; the engine loads its local state from it.
 
         Raises:
             InputError: the checkpoint is of other data or parameters, or damaged.
@@ -132,11 +132,11 @@ class Checkpoint:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what is fitted
+# identity of a fit
 
 
 def identity_of(method: str, parameters: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """What a fit is of: the method, those of its parameters that decide its way, and a digest of the data."""
+    """The identity of a fit: the method, the parameters that affect the fit, and a digest of the data."""
     deciding = {name: value for name, value in parameters.items() if name not in _NOT_WHAT_IS_FITTED}
     return {"method": method, **{name: repr(value) for name, value in deciding.items()}, "data": data}
 
@@ -151,7 +151,7 @@ def digest_of(annotations: Annotations, gold: Gold) -> str:
 
 
 def _checksum(identity: Mapping[str, Any], state: Mapping[str, Any]) -> str:
-    """Of what stands in ``loop.json``; arrays have checksums of their own (:mod:`rarevote.io.arrays`)."""
+    """Checksum of the contents of ``loop.json``; arrays have their own checksums (:mod:`rarevote.io.arrays`)."""
     text = json.dumps([identity, state], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -161,7 +161,7 @@ def _shared_arrays(shared: Any) -> dict[str, Any]:
 
 
 def _read_shared(path: Path, like: Any) -> Any:
-    """Shared parameters of the kind of ``like``: a named tuple of arrays and numbers, or a single number."""
+    """Shared parameters of the type of ``like``: a named tuple of arrays and numbers, or a single number."""
     found = load_arrays(path)
     wanted = _shared_arrays(like)
     if set(found) != set(wanted):

@@ -1,6 +1,6 @@
-"""Where a model runs: an engine does single passes for the loop, a runner a whole fit for a method.
+"""Engines and runners: an engine does single passes for the loop, a runner a whole fit for a method.
 
-A method is handed a :class:`Runner` and never learns whether the votes are in this process or on other machines.
+A method gets a :class:`Runner` and does not need to know whether the votes are in this process or on other machines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Engine(ABC, Generic[Shared, Local, Stats]):
 
     @abstractmethod
     def retreat(self) -> None:
-        """Go back to the local state before the last advance."""
+        """Return to the local state before the last advance."""
 
     @abstractmethod
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
@@ -52,18 +52,18 @@ class Engine(ABC, Generic[Shared, Local, Stats]):
         raise RarevoteError(f"{type(self).__name__} does not support checkpoints")
 
     def load(self, folder: Path) -> None:
-        """Take the current local state from the files that :meth:`save` wrote."""
+        """Read the current local state from the files that :meth:`save` wrote."""
         raise RarevoteError(f"{type(self).__name__} does not support checkpoints")
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a runner gives back.
+    """The result of a runner.
 
     Attributes:
         outcome: where the loop ended.
-        posterior: of the last pass, (n_tasks, n_classes); without rows where it stays on other machines.
-        local: the local parameters behind it, an array each, likewise.
+        posterior: posterior of the last pass, (n_tasks, n_classes); without rows if it stays on other machines.
+        local: the local parameters behind it, one array each; likewise.
     """
 
     outcome: Outcome[Any]
@@ -89,12 +89,12 @@ class Runner(ABC):
     ) -> Run:
         """Fit a model; ``options`` are those of :func:`~rarevote.em.loop.run_em`.
 
-        With ``is_last`` the posterior is the result; without, a :meth:`report` follows.
+        With ``is_last``, the posterior is the result; otherwise a :meth:`report` follows.
         """
 
     @abstractmethod
     def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: Gold, shared: Any) -> Any:
-        """The sums of a single pass with the posterior that the tasks begin with."""
+        """The sums of a single pass with the starting posterior of the tasks."""
 
     @abstractmethod
     def report(
@@ -107,17 +107,17 @@ class Runner(ABC):
     ) -> FloatArray:
         """Two passes: the sums of the first give parameters of the second.
 
-        The second begins with what the first has written.
+        The second starts from the state that the first has written.
         """
 
     @abstractmethod
     def start(self, model: Start, crowd: CrowdFacts, gold: Gold) -> FloatArray:
-        """The posterior that the tasks begin with, (n_tasks, n_classes): the result of a method without a loop."""
+        """The starting posterior of the tasks, (n_tasks, n_classes): the result of a method without a loop."""
 
     @abstractmethod
     def worker_votes(self, crowd: CrowdFacts) -> IntArray:
-        """How often each worker gave each label, (n_workers, n_classes); on a cluster known after a run."""
+        """How often each worker gave each label, (n_workers, n_classes); on a cluster, available after a run."""
 
     @abstractmethod
     def digest(self, crowd: CrowdFacts, gold: Gold) -> str:
-        """Identifies a crowd with its gold, so that a checkpoint is resumed with the votes it is of."""
+        """Identifies a crowd with its gold, so that a checkpoint is resumed only with the same votes."""

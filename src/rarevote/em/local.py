@@ -1,6 +1,6 @@
 """One machine: shards in a thread pool, sums added in a fixed order.
 
-The shards depend on the data alone, never on the number of threads, and their sums are added in the order of a tree
+The shards depend only on the data, not on the number of threads, and their sums are added in the order of a tree
 over the shards: results are the same to the last bit for any ``n_jobs``.
 """
 
@@ -26,11 +26,11 @@ from rarevote.em.shards import ShardState, Summation, read_local, write_local
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-# Fewer annotations than this are not worth a thread of their own. One of four shards has at least half of them, which
-# is more than passes in NumPy are for.
+# Fewer annotations than this do not justify a thread. One of four shards has at least half of them, which
+# is too many for NumPy passes.
 _ANNOTATIONS_PER_SHARD = 420_000
 _MAX_SHARDS = 64
-# Five equal shards keep two threads busy for as long as six would: a multiple of this suits two and four threads.
+# Five equal shards take two threads as long as six would: a multiple of this suits two and four threads.
 _SHARDS_MULTIPLE = 4
 
 _Result = TypeVar("_Result")
@@ -47,7 +47,7 @@ def shard_bounds(annotations: Annotations) -> list[int]:
 
 
 def shards_of(annotations: Annotations, gold: Gold) -> list[Shard]:
-    """The crowd in shards, by the data alone."""
+    """The crowd in shards, which depend only on the data."""
     return [
         Shard(
             annotations.task_ptr[begin : end + 1],
@@ -60,7 +60,7 @@ def shards_of(annotations: Annotations, gold: Gold) -> list[Shard]:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads that ``n_jobs`` asks for: all cores by default or for -1, as scikit-learn counts."""
+    """Number of threads for ``n_jobs``: all cores by default or for -1, as in scikit-learn."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None or n_jobs == 0:
         return cores
@@ -68,7 +68,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def _pool_of(threads: int) -> ThreadPoolExecutor | None:
-    """So many threads; None where one is enough, for which nothing has to be loaded."""
+    """A pool of this many threads; None for one thread, which needs no pool."""
     if threads < 2:
         return None
     from concurrent.futures import ThreadPoolExecutor
@@ -77,7 +77,7 @@ def _pool_of(threads: int) -> ThreadPoolExecutor | None:
 
 
 class LocalRunner(Runner):
-    """Runs models in threads of this process; the crowd must be here, as ``Annotations``.
+    """Runs models in threads of this process; the crowd must be in memory, as ``Annotations``.
 
     Args:
         n_jobs: threads; None or -1 for all cores. Results do not depend on it.
@@ -90,7 +90,7 @@ class LocalRunner(Runner):
     def _engine(
         self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: Gold, *, one_posterior: bool = False
     ) -> LocalEngine[Any, Any, Any]:
-        """An engine over the shards of the last crowd, if it is the same: they are laid out only once."""
+        """An engine over the shards of the crowd; the shards of the last crowd are reused if it is the same."""
         votes = _here(crowd)
         if self._cut is None or self._cut[0] is not votes or self._cut[1] is not gold:
             self._cut = votes, gold, shards_of(votes, gold)
@@ -109,7 +109,7 @@ class LocalRunner(Runner):
         **options: Any,
     ) -> Run:
         """Fit a model; a checkpoint is cleared once that is done."""
-        # Where every pass refreshes the posterior, nobody asks for an earlier one; a checkpoint would.
+        # If every pass refreshes the posterior, an earlier one is not needed, except for a checkpoint.
         mixes = model.profiles and bool(options.get("accelerate")) and not options.get("exact")
         alone = model.one_posterior or mixes
         with self._engine(model, crowd, gold, one_posterior=alone and checkpoint is None) as engine:
@@ -121,7 +121,7 @@ class LocalRunner(Runner):
         return found
 
     def start(self, model: Start, crowd: CrowdFacts, gold: Gold) -> FloatArray:
-        """The posterior that the tasks begin with, (n_tasks, n_classes)."""
+        """The starting posterior of the tasks, (n_tasks, n_classes)."""
         votes = _here(crowd)
         posterior: FloatArray = model.start_local(Shard(votes.task_ptr, votes.worker, votes.label, gold))[0]
         return posterior
@@ -139,7 +139,7 @@ class LocalRunner(Runner):
         shared: Any,
         then: Callable[[Any], Any],
     ) -> FloatArray:
-        """Two passes; what the second writes, (n_tasks, n_classes)."""
+        """Run two passes; returns what the second writes, (n_tasks, n_classes)."""
         with self._engine(model, crowd, gold, one_posterior=True) as engine:
             second = then(engine.run(shared, refresh=True, damping=0.0)[0])
             engine.advance()
@@ -174,9 +174,9 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         annotations: the votes.
         gold: known class of each task or -1; or of size 0.
         n_jobs: threads.
-        shards: the votes in shards, where they are cut already.
-        one_posterior: keep that of the last pass only. A pass that is taken back then compares with it, not with the
-            one before.
+        shards: the votes in shards, if they exist already.
+        one_posterior: keep only the posterior of the last pass. After a step back, changes are relative to it, not to
+            the one before.
     """
 
     def __init__(
@@ -191,8 +191,8 @@ class LocalEngine(Engine[Shared, Local, Stats]):
     ) -> None:
         shards = shards_of(annotations, gold) if shards is None else shards
         ends = np.cumsum([shard.task_ptr.size - 1 for shard in shards]).tolist()
-        # All shards turn their states at the same time: what is the proposed state of one is that of all, and the
-        # result needs no copy. Memory that nobody writes to is not taken.
+        # All shards rotate their states at the same time, so the proposed states of all are in the same array, and the
+        # result needs no copy. Memory that is never written to is not allocated.
         states = _room_for(model.start_local(shards[0]), annotations.n_tasks, one_posterior)
         self._states: list[ShardState[Shared, Local, Stats]] = [
             ShardState(model, shard, _rows(states, end - shard.task_ptr.size + 1, end))
@@ -223,7 +223,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
             state.advance()
 
     def retreat(self) -> None:
-        """Go back to the local state before the last advance."""
+        """Return to the local state before the last advance."""
         for state in self._states:
             state.retreat()
 
@@ -247,12 +247,12 @@ class LocalEngine(Engine[Shared, Local, Stats]):
     # -- on disk -----------------------------------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Write the current local state, a file a shard."""
+        """Write the current local state, one file per shard."""
         for number, state in enumerate(self._states):
             write_local(folder, number, state)
 
     def load(self, folder: Path) -> None:
-        """Take the current local state from the files that :meth:`save` wrote."""
+        """Read the current local state from the files that :meth:`save` wrote."""
         for number, state in enumerate(self._states):
             read_local(folder, number, state)
 
@@ -268,7 +268,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         return tuple(_whole(parts) for parts in columns)
 
     def _each(self, action: Callable[[int], _Result]) -> list[_Result]:
-        """What ``action`` gives for the number of every shard, in their order."""
+        """The results of ``action`` for the number of every shard, in order."""
         numbers = range(len(self._states))
         return list(self._pool.map(action, numbers) if self._pool is not None else map(action, numbers))
 
@@ -277,7 +277,7 @@ _FourStates = tuple[Local, Local, Local, Local]
 
 
 def _room_for(like: Local, n_tasks: int, one_posterior: bool) -> _FourStates[Local]:
-    """Memory for the local state of all tasks, four times; ``like`` is that of some tasks."""
+    """Memory for four copies of the local state of all tasks; ``like`` is the state of some tasks."""
 
     def one() -> Local:
         return type(like)(*(np.empty((n_tasks, *array.shape[1:]), dtype=array.dtype) for array in like))
@@ -295,7 +295,7 @@ def _rows(states: _FourStates[Local], begin: int, end: int) -> _FourStates[Local
 
 
 def _whole(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The array of all tasks that these are the consecutive rows of."""
+    """The array of all tasks whose consecutive rows these are."""
     whole: NDArray[Any] = parts[0].base  # type: ignore[assignment]
     assert all(part.base is whole for part in parts)
     return whole

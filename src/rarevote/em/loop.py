@@ -1,22 +1,22 @@
-"""The one loop behind every method that is fitted by expectation and maximisation.
+"""The loop behind every method that is fitted by expectation-maximisation.
 
-A method states three things and never loops (:class:`~rarevote.em.model.EMModel`): where to start, what one pass over a
-run of tasks computes, and how the sums of all passes change the shared parameters. The loop decides whether a step
-counts, when to stop, and what to report.
+A method defines three things (:class:`~rarevote.em.model.EMModel`): where to start, what one pass over a
+range of tasks computes, and how the sums of all passes change the shared parameters. The loop decides whether a step
+is accepted, when to stop, and what to report.
 
-A pass evaluates the objective at the parameters that came in, so whether a step was good is known one pass later.
-If the objective fell, the loop goes back to the parameters before that step and takes it again, damped, until it
-rises: the history never falls beyond rounding. With a damping of one or more a model must promise ascent.
+A pass evaluates the objective at the current parameters, so the effect of a step is known one pass later.
+If the objective fell, the loop returns to the parameters before that step and repeats it, damped, until it
+rises: the history never falls beyond rounding. With a damping of one or more, a model must guarantee ascent.
 
 With the posterior frozen, repeated passes solve the maximisation step to a gradient tolerance (``exact=True``);
 otherwise each pass refreshes the posterior and takes one step (generalised EM).
 
-EM creeps where little is known. With ``accelerate=True`` every second step is extrapolated, or, for a model whose
-passes solve for the local parameters, every step is a mixture of the last ones (:mod:`rarevote.em.acceleration`). A
-jump that lowers the objective is not taken.
+EM is slow if there is little information. With ``accelerate=True``, every second step is extrapolated, or, for a model
+whose passes solve for the local parameters, every step is a mixture of the last steps
+(:mod:`rarevote.em.acceleration`). A jump that lowers the objective is rejected.
 
 A fit can be saved and resumed (``checkpoint=``). It is saved right after an evaluation, and extrapolation restarts
-there, interrupted or not: little state is alive then, and a resumed fit equals an undisturbed one bit for bit.
+there, interrupted or not: so there is little state to save, and a resumed fit equals an uninterrupted one exactly.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 _MAX_DAMPINGS = 40
 _MAX_INNER_PASSES = 500
-_MIN_INNER_PASSES = 8  # once such steps have turned out not to end
-# Passes of a maximisation step that gain nothing before it counts as solved.
+_MIN_INNER_PASSES = 8  # after such steps did not converge
+# Passes of a maximisation step without a gain before it counts as solved.
 _MAX_IDLE_PASSES = 5
-# The first steps are far from the geometric regime that a jump assumes.
+# The first steps are far from the geometric convergence that a jump assumes.
 _FIRST_JUMP = 3
 
 
@@ -55,11 +55,11 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When to stop: both conditions, each on consecutive iterations.
+    """When to stop: both conditions must hold, on consecutive iterations.
 
     Attributes:
-        n_iter: the most iterations.
-        max_change: largest change of a posterior probability that counts as none; infinity to ignore it.
+        n_iter: the largest number of iterations.
+        max_change: largest change of a posterior probability that counts as no change; infinity to ignore it.
         min_gain: smallest gain of the stopping value that counts as progress; 0 never stops.
     """
 
@@ -69,20 +69,20 @@ class StoppingRule:
 
     def met(self, change: float, gain: float) -> bool:
         """Whether both conditions hold."""
-        # At the top the gain is rounding and may be negative: without the first test, 0 would stop there.
+        # At the optimum, the gain is rounding and can be negative: without the first test, 0 would stop there.
         return self.min_gain > 0.0 and change < self.max_change and gain < self.min_gain
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is given after each iteration.
+    """The argument of a callback, after each iteration.
 
     Attributes:
-        iteration: how many are done.
-        n_iter: the most that there may be.
-        objective: what the fit raises; NaN in a stage.
+        iteration: number of iterations so far.
+        n_iter: the largest number of iterations.
+        objective: the objective, which the fit maximises; NaN in a stage.
         change: the largest change of a probability, or of a score in a stage.
-        stage: what is computed, where that is not the EM loop: "features".
+        stage: the name of a stage outside the EM loop: "features".
     """
 
     iteration: int
@@ -99,8 +99,8 @@ Callback = Callable[[Progress], None]
 class Outcome(Generic[Shared]):
     """Where a fit ended.
 
-    ``shared`` are the parameters of the last posterior; ``updated`` the parameters that the last posterior gives.
-    The engine's proposed local state holds that posterior, its current one the local parameters behind it.
+    ``shared`` are the parameters behind the last posterior; ``updated`` the parameters that follow from it.
+    The engine's proposed local state holds that posterior, and its current one the local parameters behind it.
     """
 
     shared: Shared
@@ -129,20 +129,20 @@ def run_em(
 
     Args:
         model: what to fit.
-        engine: where to run it.
-        shared: parameters to begin with.
+        engine: the engine that runs it.
+        shared: starting parameters.
         rule: when to stop.
         exact: solve every maximisation step to ``gradient_tolerance`` with the posterior frozen.
         gradient_tolerance: Euclidean norm of the gradient at which a maximisation step counts as solved.
-        accelerate: extrapolate steps; the model must state what that needs.
+        accelerate: extrapolate steps; the model must define the functions for that.
         callback: called after every iteration.
-        checkpoint: saves the fit now and then; what it has saved is resumed.
+        checkpoint: saves the fit at intervals; a saved fit is resumed.
     """
     loop = _Loop(model, engine, shared, exact, gradient_tolerance, accelerate and not exact)
     history: list[float] = []
     values: list[float] = []
     status = Status.LIMIT
-    if rule.n_iter == 0:  # the start, and the parameters that it gives
+    if rule.n_iter == 0:  # the start, and the parameters that follow from it
         stats, _ = loop.evaluate(refresh=False)
         return Outcome(shared, model.update(shared, stats, 0.0), [], [], 0, loop.n_passes, 0, status)
     saved = None if checkpoint is None else checkpoint.load(engine, shared)
@@ -175,7 +175,7 @@ def run_em(
 
 
 class _Loop(Generic[Shared, Local, Stats]):
-    """The state of a running fit: evaluate here, step, and step back if the objective fell."""
+    """The state of a running fit: evaluate, step, and step back if the objective fell."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.n_passes = self.n_damped = 0
         self.stalled = False
         self._previous: tuple[Shared, bool] | None = None
-        self._plain: Shared | None = None  # where the last step would have led without the jump
+        self._plain: Shared | None = None  # the result of the last step without the jump
         self._accelerator = Anderson(model) if model.profiles else Squarem(model, engine)
 
     def state(self, history: list[float], values: list[float]) -> LoopState[Shared]:
@@ -204,7 +204,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         return LoopState(self.shared, *done, self._accelerator.limit)
 
     def resume(self, saved: LoopState[Shared]) -> None:
-        """Be where a fit was saved, just before its last evaluation."""
+        """Restore the saved state of a fit, just before its last evaluation."""
         self.shared, self._accelerator.limit = saved.shared, saved.longest
         self.n_passes, self.n_damped = saved.n_passes, saved.n_damped
 
@@ -220,7 +220,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         return stats, change, objective
 
     def evaluate(self, *, refresh: bool) -> tuple[Stats, float]:
-        """One pass at the current parameters; if the objective fell since the last, step back and damp first."""
+        """One pass at the current parameters; if the objective fell since the last pass, step back and damp first."""
         stats, change, objective = self._run(refresh)
         if self._plain is not None and self._fell(objective):
             self._accelerator.refuse()
@@ -235,7 +235,7 @@ class _Loop(Generic[Shared, Local, Stats]):
             self._retake(damping)
             stats, change, objective = self._run(refresh)
             damping *= 2.0
-        # Not even a tiny step rises: stay where the objective was highest.
+        # Even a tiny step does not raise the objective: stay where it was highest.
         self.engine.retreat()
         self.shared = self._previous[0]  # type: ignore[index]
         self._previous = None
@@ -268,7 +268,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.take_step(self.model.update(self.shared, stats, 0.0), stats, refresh=refresh)
 
     def take_step(self, updated: Shared, stats: Stats, *, refresh: bool) -> None:
-        """Take the step that the last evaluation proposed, or a longer one; with ``exact``, as many as it takes."""
+        """Take the step that the last evaluation proposed, or a longer one; with ``exact``, as many as needed."""
         jump = None
         if self.accelerate and self.may_jump:
             previous = self._previous and self._previous[0]
@@ -282,14 +282,15 @@ class _Loop(Generic[Shared, Local, Stats]):
             before = self.objective
             stats, _ = self.evaluate(refresh=False)
             if self.stalled:
-                self.stalled = False  # solved to rounding, which says nothing about the next posterior
+                self.stalled = False  # solved to rounding, which does not carry over to the next posterior
                 return
             if self.model.gradient_norm(self.shared, stats) <= self.gradient_tolerance:
                 return
-            # Rounding keeps the gradient of a large or extreme problem above any tolerance: then nothing rises more.
+            # Rounding can keep the gradient of a large or extreme problem above any tolerance: then the objective stops
+            # rising.
             idle = 0 if self.objective > before else idle + 1
             if idle >= _MAX_IDLE_PASSES:
                 return
             self.advance(self.model.update(self.shared, stats, 0.0), refreshed=False)
-        # A step that has no solution within reach is one of many: the next ones go on from here.
+        # A maximisation step that was not solved is not fatal: the next ones continue from here.
         self._inner_passes = max(self._inner_passes // 4, _MIN_INNER_PASSES)

@@ -1,4 +1,4 @@
-"""The model that an EM method states, and the shards of a crowd that its passes run over."""
+"""The model that an EM method defines, and the shards of a crowd that its passes run over."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rarevote.kernels.blocks import Blocks
 
 FloatArray = NDArray[Any]
-Gold = NDArray[np.int32]  # known class of each task or -1; of size 0 where nothing is known
+Gold = NDArray[np.int32]  # known class of each task or -1; of size 0 if nothing is known
 
 Shared = TypeVar("Shared")
 Local = TypeVar("Local", bound=tuple[Any, ...])
@@ -27,14 +27,15 @@ _Table = TypeVar("_Table")
 
 DOUBLE = np.dtype(np.float64)
 
-# What to add to each local array of three consecutive points.
+# The offset of each local array, for three consecutive points.
 Offsets = tuple[tuple[FloatArray, ...], tuple[FloatArray, ...], tuple[FloatArray, ...]]
 
 
 class CrowdFacts(Protocol):
-    """What a model is built from: sizes and names, and nothing that there is one of per task.
+    """What a model is built from: sizes and names, but nothing per task.
 
-    :class:`~rarevote.crowd.annotations.Annotations` has it, and so has a crowd whose votes are on other machines.
+    :class:`~rarevote.crowd.annotations.Annotations` has these attributes, and so does a crowd whose votes are on other
+    machines.
     """
 
     @property
@@ -70,18 +71,18 @@ class _Votes(NamedTuple):
 
 
 class Shard(_Votes):
-    """A run of tasks, as views into the whole."""
+    """A range of tasks, as views into the whole crowd."""
 
     @cached_property
     def blocks(self) -> Blocks:
-        """The votes as compiled passes want them, laid out once; see :mod:`rarevote.kernels.blocks`."""
+        """The votes in the layout of compiled passes, computed once; see :mod:`rarevote.kernels.blocks`."""
         from rarevote.kernels.blocks import blocks_of
 
         return blocks_of(self.task_ptr, self.worker, self.label)
 
     @cached_property
     def alone(self) -> Shard:
-        """The votes of its tasks only, as compiled passes without blocks want them: workers of one width."""
+        """The votes of its tasks, in the layout of compiled passes without blocks: workers in one integer type."""
         from rarevote.kernels.blocks import WORKER
 
         own = slice(self.task_ptr[0], self.task_ptr[-1])
@@ -89,12 +90,12 @@ class Shard(_Votes):
 
     @cached_property
     def rows(self) -> plain.VoteRows:
-        """The votes as passes in NumPy want them."""
+        """The votes in the layout of NumPy passes."""
         return plain.VoteRows(self.task_ptr, self.worker, self.label)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the votes, laid out in blocks or not."""
+        """Bytes of the votes, in blocks or not."""
         laid_out = (*self.__dict__.get("blocks", ()), *self.__dict__.get("alone", ()))
         return sum(array.nbytes for array in (*self, *laid_out))
 
@@ -110,25 +111,25 @@ class Shard(_Votes):
         return int(self.task_ptr[-1] - self.task_ptr[0])
 
     def is_small(self, n_classes: int) -> bool:
-        """Whether its passes are done in NumPy; see :mod:`rarevote.kernels.plain`."""
+        """Whether its passes run in NumPy; see :mod:`rarevote.kernels.plain`."""
         return plain.is_small(self.n_votes, n_classes)
 
 
 class Start(Protocol):
-    """How the tasks of a shard begin: all that a method without a loop states."""
+    """The starting state of the tasks of a shard: all that a method without a loop defines."""
 
     def start_local(self, shard: Shard) -> Any:
-        """Local state of a shard to begin with, the posterior first."""
+        """Starting local state of a shard, the posterior first."""
 
 
 class Posterior(NamedTuple):
-    """Local state of tasks without parameters of their own."""
+    """Local state of tasks that have no parameters."""
 
     posterior: FloatArray  # (n, K)
 
 
 class Passes(ABC, Generic[Shared, Local, Stats]):
-    """What runs over shards and adds up.
+    """Passes that run over shards and add up.
 
     ``Local`` and ``Stats`` are named tuples of arrays. Those of ``Local`` have one row per task, the posterior
     first; they stay with their shard. Those of ``Stats`` are sums over tasks, so that threads, files and machines
@@ -137,7 +138,7 @@ class Passes(ABC, Generic[Shared, Local, Stats]):
 
     @abstractmethod
     def start_local(self, shard: Shard) -> Local:
-        """Local state of a shard to begin with: the soft majority vote, gold imposed."""
+        """Starting local state of a shard: the soft majority vote; gold tasks have their known class."""
 
     @abstractmethod
     def empty_stats(self, shared: Shared) -> Stats:
@@ -162,50 +163,50 @@ class Passes(ABC, Generic[Shared, Local, Stats]):
 
 
 class EMModel(Passes[Shared, Local, Stats]):
-    """What an EM method states; the loop does the rest (:mod:`rarevote.em.loop`).
+    """What an EM method defines; the loop does the rest (:mod:`rarevote.em.loop`).
 
     The defaults are those of a model in double precision whose maximisation step has a closed form. A fit with
-    ``accelerate=True`` also asks for what one of the two ways of :mod:`rarevote.em.acceleration` needs.
+    ``accelerate=True`` also needs the functions of one of the two schemes in :mod:`rarevote.em.acceleration`.
     """
 
-    #: of the local state
+    #: type of the local state
     dtype: np.dtype[Any] = DOUBLE
-    #: how far, relative to its size, the objective may fall because local state is stored in single precision
+    #: how far, relative to its size, the objective can fall because local state is stored in single precision
     single_rounding: ClassVar[float] = 1e-8
-    #: whether a step needs no posterior but that of the last pass
+    #: whether a step needs only the posterior of the last pass
     one_posterior: ClassVar[bool] = False
     #: whether accelerated passes solve for the local parameters, so that only the shared ones are left to accelerate
     profiles: bool = False
 
     @property
     def rounding(self) -> float:
-        """How far, relative to its size, the objective may fall by rounding: a sum of a term for each annotation."""
+        """How far, relative to its size, the objective can fall by rounding: it has one term per annotation."""
         return 1e-12 if self.dtype == DOUBLE else self.single_rounding
 
     @abstractmethod
     def start(self) -> Shared:
-        """Shared parameters to begin with."""
+        """Starting shared parameters."""
 
     @abstractmethod
     def objective(self, shared: Shared, stats: Stats) -> float:
-        """The penalised log likelihood at ``shared`` and the local state that came in."""
+        """The penalised log likelihood at ``shared`` and the current local state."""
 
     @abstractmethod
     def update(self, shared: Shared, stats: Stats, damping: float) -> Shared:
         """New shared parameters from the sums."""
 
     def gradient_norm(self, shared: Shared, stats: Stats) -> float:
-        """Euclidean norm of the gradient that is left in the maximisation step: none after one in closed form."""
+        """Euclidean norm of the remaining gradient of the maximisation step: 0 if it has a closed form."""
         return 0.0
 
     def stopping_value(self, shared: Shared, updated: Shared, stats: Stats, objective: float) -> float:
-        """The value whose gain the stopping rule looks at."""
+        """The value whose gain the stopping rule uses."""
         return objective
 
-    # -- SQUAREM: the posterior takes no part, it follows from the parameters ----------------------------------------
+    # -- SQUAREM: without the posterior, which follows from the parameters -------------------------------------------
 
     def local_offsets(self, shared: Shared) -> tuple[FloatArray, ...]:
-        """What has to be added to each local array but the posterior to give the parameters that it stands for."""
+        """The offset to add to each local array, except the posterior, to get the parameters."""
         return ()
 
     def shared_distances(self, first: Shared, second: Shared, third: Shared) -> tuple[float, float]:
@@ -219,27 +220,27 @@ class EMModel(Passes[Shared, Local, Stats]):
         """Shared parameters at the extrapolated point; ``local_means`` are the means of the local arrays there."""
         raise NotImplementedError
 
-    # -- Anderson's mixing: of a model that profiles -----------------------------------------------------------------
+    # -- Anderson's mixing: for a model that profiles ----------------------------------------------------------------
 
     def coordinates(self, shared: Shared) -> NDArray[np.float64]:
         """All shared parameters as one vector."""
         raise NotImplementedError
 
     def metric(self, stats: Stats) -> NDArray[np.float64]:
-        """How much each coordinate counts: about the curvature of the objective along it."""
+        """The weight of each coordinate: about the curvature of the objective along it."""
         raise NotImplementedError
 
     def profiled(self, coordinates: NDArray[np.float64], like: Shared) -> Shared:
-        """Shared parameters at ``coordinates``, from where on passes solve for local parameters.
+        """Shared parameters at ``coordinates``, after which passes solve for local parameters.
 
-        What takes no part, as what depends on the local state alone, is that of ``like``.
+        Parameters that are not coordinates, such as those that depend only on the local state, are taken from ``like``.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldShared(EMModel[Shared, Local, Stats]):
-    """A model with everything shared held fixed: only the local state moves.
+    """A model with everything shared held fixed: only the local state changes.
 
     Mixed into the model of a method, for tasks that its fit has not seen.
     """
@@ -248,12 +249,12 @@ class HeldShared(EMModel[Shared, Local, Stats]):
 
     @classmethod
     def of(cls, model: EMModel[Shared, Local, Stats], held: Shared, **changed: Any) -> Self:
-        """The model of a fit, with what is different for new tasks."""
+        """The model of a fit, with changes for new tasks."""
         stated = {one.name: getattr(model, one.name) for one in fields(model)}  # type: ignore[arg-type]
         return cls(**{**stated, **changed}, held=held)
 
     def start(self) -> Shared:
-        """What is held."""
+        """The fixed parameters."""
         return self.held
 
     def update(self, shared: Shared, stats: Stats, damping: float) -> Shared:
@@ -262,7 +263,7 @@ class HeldShared(EMModel[Shared, Local, Stats]):
 
 
 def once_a_pass(make: Callable[[Any, Any], _Table]) -> Callable[[Any, Any], _Table]:
-    """A method of a model that makes a table of the shared parameters: the last one is kept, all shards ask for it."""
+    """Decorator of a method that computes a table from the shared parameters: caches it for all shards of a pass."""
     place = f"_last_{make.__name__}"
 
     @wraps(make)
@@ -302,7 +303,7 @@ def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
 
 
 def impose_gold(posterior: FloatArray, gold: Gold) -> FloatArray:
-    """The posterior with certainty where the label is known; changes ``posterior`` and returns it."""
+    """Set the known class of gold tasks to probability 1; changes ``posterior`` and returns it."""
     known = np.flatnonzero(gold >= 0)
     posterior[known] = 0.0
     posterior[known, gold[known]] = 1.0

@@ -1,12 +1,12 @@
-"""What every engine does with a shard: its local state in rotating buffers, and sums that are added in a fixed order.
+"""The shards of any engine: local state in rotating buffers, and sums that are added in a fixed order.
 
-The order in which shards are added is that of a binary tree over their numbers, halved again and again::
+The order in which shards are added is that of a binary tree over their numbers::
 
     ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
 
-A holder of neighbouring shards can add up its part of the tree on its own, and the parts of several holders fit
-together: the sum is the same to the last bit however the shards are spread over threads and machines. A holder of one
-half, quarter or eighth sends a single sum.
+A process with neighbouring shards can add up its part of the tree alone, and the parts of several processes fit
+together: the sum is the same to the last bit however the shards are distributed over threads and machines. A process
+with one half, quarter or eighth sends a single sum.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class ShardState(Generic[Shared, Local, Stats]):
     """A shard with its local state: previous, current, proposed and saved.
 
     Args:
-        model: whose state.
+        model: the model whose state it is.
         shard: the votes.
-        room: memory for the four states, where the caller has it; by default the shard has its own.
+        room: memory for the four states, if the caller provides it; by default the shard allocates its own.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ShardState(Generic[Shared, Local, Stats]):
             self.current, self.proposed, self._previous, self._room = room
             for place, array in zip(self.current, start, strict=True):
                 place[...] = array
-        self._saved: Local | None = None  # made when the first step is extrapolated
+        self._saved: Local | None = None  # created when the first step is extrapolated
         self._model = model
 
     @property
@@ -72,10 +72,10 @@ class ShardState(Generic[Shared, Local, Stats]):
         held = (*self.current, *self.proposed, *self._previous, *saved)
         return self.shard.nbytes + sum(int(array.nbytes) for array in held)
 
-    # -- what an engine asks -----------------------------------------------------------------------------------------
+    # -- methods that an engine calls ----------------------------------------------------------------------------------
 
     def run(self, shared: Shared, stats: Stats, *, refresh: bool, damping: float) -> float:
-        """One pass: fills ``stats``, proposes local state, returns the largest change of a posterior probability."""
+        """Run one pass: fills ``stats``, proposes local state, returns the largest change of a probability."""
         for array in stats:
             array.fill(0.0)
         return self._model.step(shared, self.shard, self.current, self.proposed, stats, refresh, damping)
@@ -85,7 +85,7 @@ class ShardState(Generic[Shared, Local, Stats]):
         self._previous, self.current, self.proposed = self.current, self.proposed, self._previous
 
     def retreat(self) -> None:
-        """Go back to the state before the last advance."""
+        """Return to the state before the last advance."""
         self._previous, self.current, self.proposed = self.proposed, self._previous, self.current
 
     def distances(self, offsets: Offsets) -> tuple[float, float]:
@@ -99,7 +99,7 @@ class ShardState(Generic[Shared, Local, Stats]):
         far_point = self._extrapolation().far_point
         if self._saved is None:
             self._saved = _like(self.current) if self._room is None else self._room
-        # The far point has no posterior of its own yet: both have the one that was proposed, and nobody writes to it.
+        # The extrapolated point has no posterior yet: both states share the proposed one, which is not written to.
         far, totals = type(self._saved)(self.proposed[0], *self._saved[1:]), []
         for out, points in zip(far[1:], self._points(offsets), strict=True):
             total = np.zeros(out.shape[1:])
@@ -112,7 +112,7 @@ class ShardState(Generic[Shared, Local, Stats]):
         return plain.extrapolation(self.shard.n_votes, self.current[0].shape[1])
 
     def take_plain(self) -> None:
-        """After an advance to the far point: make the saved state the current one instead."""
+        """After an advance to the extrapolated point: make the saved state the current one instead."""
         assert self._saved is not None
         self.current, self._saved = self._saved, self.current
 
@@ -127,7 +127,7 @@ class ShardState(Generic[Shared, Local, Stats]):
     def arrays(self, *, everything: bool = False) -> dict[str, NDArray[Any]]:
         """The current state by name; with ``everything`` also what only a running acceleration cycle needs.
 
-        What is proposed is left out: the next pass writes it again.
+        The proposed state is left out: the next pass writes it again.
         """
         states = {"current": self.current}
         if everything:
@@ -137,10 +137,10 @@ class ShardState(Generic[Shared, Local, Stats]):
         return {f"{name}.{number}": array for name, state in states.items() for number, array in enumerate(state)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what :meth:`arrays` gave.
+        """Restore the arrays that :meth:`arrays` returned.
 
         Raises:
-            ValueError: the arrays are of other shapes.
+            ValueError: the arrays have other shapes.
         """
         if absent := {f"current.{number}" for number in range(len(self.current))} - set(arrays):
             raise ValueError(f"{', '.join(sorted(absent))} is missing")
@@ -157,7 +157,7 @@ class ShardState(Generic[Shared, Local, Stats]):
 
 
 def _as_tables(t0: _Point, t1: _Point, t2: _Point) -> _Tables:
-    """Three states and their offsets as kernels want them: two-dimensional, one offset per column."""
+    """Three states and their offsets in the layout of the kernels: two-dimensional, one offset per column."""
 
     def table(state: NDArray[Any]) -> NDArray[Any]:
         return state.reshape(len(state), prod(state.shape[1:]))
@@ -178,10 +178,10 @@ def write_local(folder: Path, number: int, state: ShardState[Any, Any, Any], *, 
 
 
 def read_local(folder: Path, number: int, state: ShardState[Any, Any, Any]) -> None:
-    """Take the local state of a shard from its file.
+    """Read the local state of a shard from its file.
 
     Raises:
-        InputError: the file is absent, damaged, or of something else.
+        InputError: the file is absent, damaged, or belongs to something else.
     """
     path = _local_file(folder, number)
     arrays = load_arrays(path)
@@ -200,7 +200,7 @@ def _local_file(folder: Path, number: int) -> Path:
 
 
 def combine(nodes: Mapping[Node, _Sums], n_shards: int, add: Callable[[_Sums, _Sums], _Sums]) -> dict[Node, _Sums]:
-    """Add the halves of the tree, and of its halves, as long as both are there; with all shards, one node is left.
+    """Add neighbouring nodes of the tree wherever both are present; with all shards, one node remains.
 
     >>> combine({(0, 1): ("a",), (1, 2): ("b",), (2, 3): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
     {(0, 3): ('((ab)c)',)}
@@ -224,14 +224,14 @@ def combine(nodes: Mapping[Node, _Sums], n_shards: int, add: Callable[[_Sums, _S
 
 
 class Summation(Generic[Stats]):
-    """Passes over neighbouring shards: what they sum up is added while further shards are computed.
+    """Passes over neighbouring shards: their sums are added while further shards are computed.
 
-    So only as many sums are in memory as the tree is deep, and their memory is used again from pass to pass.
+    So the number of sums in memory is only the depth of the tree, and their memory is reused from pass to pass.
 
     Args:
-        model: whose passes.
+        model: the model whose passes to run.
         shards: numbers of the shards.
-        n_shards: how many there are in all.
+        n_shards: the total number of shards.
     """
 
     def __init__(self, model: Passes[Any, Any, Stats], shards: range, n_shards: int) -> None:
@@ -248,15 +248,15 @@ class Summation(Generic[Stats]):
         damping: float,
         pool: Executor | None,
     ) -> tuple[dict[Node, Stats], float]:
-        """One pass; returns the sums as far as these shards have them all, and the largest change of a probability.
+        """Run one pass; returns the sums of complete nodes of the tree, and the largest change of a probability.
 
-        The sums are good until the next pass.
+        The sums are valid until the next pass.
         """
         free, self._handed_out = [*self._free, *self._handed_out], []
 
         def one(state: ShardState[Shared, Any, Stats]) -> tuple[Stats, float]:
             try:
-                sums = free.pop()  # not asked beforehand whether there is one: another thread may take it meanwhile
+                sums = free.pop()  # no check beforehand: another thread could take it meanwhile
             except IndexError:
                 sums = self._model.empty_stats(shared)
             return sums, state.run(shared, sums, refresh=refresh, damping=damping)
@@ -278,12 +278,12 @@ class Summation(Generic[Stats]):
 
 
 def added(first: _Sums, second: _Sums) -> _Sums:
-    """The sums of two parts, both left as they are."""
+    """The sums of two parts, without changing them."""
     return _made(first, [one + other for one, other in zip(first, second, strict=True)])
 
 
 def add_to(first: _Sums, second: _Sums) -> _Sums:
-    """The sums of two parts, in the place of the first."""
+    """Add the sums of the second part to the first."""
     for one, other in zip(first, second, strict=True):
         one += other
     return first

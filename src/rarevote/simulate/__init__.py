@@ -1,4 +1,4 @@
-"""Crowds whose truth is known: drawn, written to files, and the example that comes with the package."""
+"""Crowds whose truth is known: simulated, written to files, and the example in the package."""
 
 from rarevote.simulate.crowds import (
     SimulatedCrowd,

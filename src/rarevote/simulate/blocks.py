@@ -1,7 +1,7 @@
-"""Who works on which simulated task: the part of a simulated crowd that comes before any answer.
+"""The tasks of a simulated crowd and their workers, before any answer is drawn.
 
-Tasks are drawn in blocks of 10 000. Every block has a random stream of its own, found from the seed and the
-block's number, so blocks can be grouped at will and made one at a time without changing a bit of the crowd.
+Tasks are drawn in blocks of 10 000. Every block has its own random stream, derived from the seed and the
+block's number, so blocks can be grouped freely and made one at a time without changing the crowd.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_VOTES = 1e9
 
 
 class Stream(IntEnum):
-    """What each random stream of a seed is for; ``BLOCK`` and ``SHARED_ERRORS`` are followed by a block's number."""
+    """The purpose of each random stream of a seed; ``BLOCK`` and ``SHARED_ERRORS`` are followed by a block's number."""
 
     WORKERS = 0
     BLOCK = 1
@@ -37,7 +37,7 @@ class Stream(IntEnum):
 
 
 class TaskBlock(NamedTuple):
-    """Up to 10 000 consecutive tasks and who works on them, before any answer."""
+    """Up to 10 000 consecutive tasks and their workers, before any answer."""
 
     first_task: int
     truth: NDArray[np.int32]
@@ -56,14 +56,14 @@ class TaskBlock(NamedTuple):
         return self.row + self.first_task
 
     def answers(self, chance: FloatArray, n_classes: int) -> NDArray[np.int32]:
-        """Answer with the truth with probability ``chance``, else with any other class, all alike."""
+        """Answer with the truth with probability ``chance``, else with any other class, all equally likely."""
         wrong = np.flatnonzero(self.stream.random(len(self.row)) >= chance)
         return self.with_errors(wrong, self.stream.integers(n_classes - 1, size=len(wrong), dtype=np.int32))
 
     def with_errors(self, wrong: IntArray, other: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The truth for every annotation, but for those that are ``wrong``: ``other`` of the classes without it."""
+        """The true class of every annotation; for those that are ``wrong``, the ``other``-th of the other classes."""
         label = self.truth[self.row]
-        # 0 .. K-2, with a gap made at the true class, is every class but that one.
+        # 0 .. K-2, shifted up from the true class on, are all other classes.
         label[wrong] = other + (other >= label[wrong])
         return label
 
@@ -114,7 +114,7 @@ class CrowdPlan:
             n_tasks = min(BLOCK_TASKS, self.n_tasks - first_task)
             stream = self.stream(Stream.BLOCK, first_task // BLOCK_TASKS)
             if self.exact_counts:
-                # Drawing blocks from what is left in the urn orders all tasks at random without holding them.
+                # Drawing blocks without replacement gives a random order of all tasks without storing it.
                 taken = urn.multivariate_hypergeometric(left, n_tasks)
                 left = left - taken
                 truth = stream.permutation(np.repeat(np.arange(len(left)), taken))
@@ -139,7 +139,7 @@ def require_whole(name: str, value: int, least: int = 1) -> None:
 
 def rounded_counts(shares: FloatArray, total: int) -> IntArray:
     """Split ``total`` by shares into whole numbers that sum to it, the largest remainders rounded up."""
-    # A product such as 0.7 * 10 may fall just short of the whole number that it stands for.
+    # A product such as 0.7 * 10 can fall just short of the whole number that it should be.
     exact = np.round(shares * total, 6)
     counts = np.floor(exact).astype(np.int64)
     largest_first = np.argsort(counts - exact, kind="stable")
@@ -148,11 +148,11 @@ def rounded_counts(shares: FloatArray, total: int) -> IntArray:
 
 
 def _draw_workers(stream: np.random.Generator, votes: IntArray, n_workers: int) -> IntArray:
-    """Draw ``votes[i]`` different workers for task ``i``, all sets alike, as sorted ``i * n_workers +
+    """Draw ``votes[i]`` different workers for task ``i``, all sets equally likely, as sorted ``i * n_workers +
     worker``.
 
-    Workers drawn twice are drawn again. For a task that wants more than half of the workers, those who stay
-    out are drawn instead: so a redraw succeeds at least every other time, however small the crowd.
+    Workers drawn twice are drawn again. For a task that needs more than half of the workers, those who are left
+    out are drawn instead: so a redraw succeeds at least half of the time, however small the crowd.
     """
     few = np.minimum(votes, n_workers - votes)
     drawn = np.empty(0, dtype=np.int64)

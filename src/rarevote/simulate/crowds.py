@@ -1,12 +1,12 @@
 """Crowds with known truth: simulated workers label simulated tasks, so that every method can be scored.
 
-Two generators share one scheme. `simulate_crowd` draws the crowd of the paper's synthetic experiment: workers
+Two generators work in the same way. `simulate_crowd` draws the crowd of the paper's synthetic experiment: workers
 of four types, easy and hard tasks. `simulate_cc_rasch` draws from the CC-Rasch model itself, so that a fit
 can be compared with the abilities and difficulties that made the data.
 
-Tasks are drawn in blocks of 10 000, and block ``b`` has a random stream of its own that depends on the seed
-and on ``b`` alone. A crowd of a billion labels can therefore be made chunk by chunk (`simulate_chunks`), and
-it is the same crowd, bit for bit, whatever the size of the chunks.
+Tasks are drawn in blocks of 10 000, and block ``b`` has its own random stream that depends only on the seed
+and on ``b``. A crowd of a billion labels can therefore be made chunk by chunk (`simulate_chunks`), and
+it is identical, bit for bit, whatever the size of the chunks.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class SimulatedCrowd:
         abilities: ``alpha``, shape ``(n_workers, n_classes)``, under CC-Rasch only.
         difficulties: ``beta``, shape ``(n_tasks, n_classes)``, under CC-Rasch only.
         first_task: number of the first task; above 0 in the later chunks of a crowd.
-        shared_difficulty: what all annotators share on each task, standard normal, the higher the more of them err,
-            shape ``(n_tasks,)``; None where errors are not shared.
+        shared_difficulty: the shared difficulty of each task, standard normal; the higher, the more annotators are
+            wrong, shape ``(n_tasks,)``; None if errors are not shared.
     """
 
     task: NDArray[np.int64]
@@ -87,12 +87,12 @@ class SimulatedCrowd:
 
     @property
     def n_workers(self) -> int:
-        """Number of workers, those without a label included."""
+        """Number of workers, including those without a label."""
         return int(self.accuracy.shape[0])
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, those that never occur included."""
+        """Number of classes, including those that never occur."""
         return int(self.accuracy.shape[1])
 
     @property
@@ -135,7 +135,7 @@ def simulate_crowd(
 
     and otherwise gives one of the other classes, all equally likely. With ``shared_errors`` many annotators get the
     same items wrong, as in real crowds, while each is as accurate as before. With ``prevalence_effect`` annotators
-    give the name of a rare class less often to other items the rarer it is, as in real crowds.
+    give the label of a rare class to other items less often the rarer it is, as in real crowds.
 
     Class sizes fall geometrically, ``P(Y = k) ~ imbalance ** (-k / (n_classes - 1))``: class 0 is the most
     frequent and the **last** class the rarest.
@@ -145,27 +145,27 @@ def simulate_crowd(
         n_workers: number of workers.
         n_classes: number of classes, 2 to 65 535.
         imbalance: size of the largest class over that of the smallest, at least 1.
-        votes_per_task: mean number of labels a task, at least 1. A task never gets more than ``n_workers``,
-            so the mean stays below this value when the two are close.
+        votes_per_task: mean number of labels per task, at least 1. A task never gets more than ``n_workers``,
+            so the mean is below this value if the two are close.
         p_good: share of workers who are good at every class.
         p_majority: share of specialists of the most frequent class.
         p_minority: share of specialists of the other classes.
         p_bad: share of workers who are good at nothing. The four shares sum to 1; the numbers of workers are
             these shares rounded so that they sum to ``n_workers``.
-        accuracies: by type of worker, the accuracy on easy tasks: two values, for class 0 and for all other
+        accuracies: the accuracy on easy tasks, by type of worker: two values, for class 0 and for all other
             classes, or one value per class. A type left out keeps its row of `DEFAULT_ACCURACIES`.
         hard_share: probability that a task is hard (rho).
-        hard_penalty: what a hard task takes off the probability of a correct label (delta).
-        shared_errors: how far errors fall on the same items, from 0 (annotators err independently of one another) to
-            below 1: the correlation of what decides two votes on one item (see `rarevote.simulate.shared_errors`).
-            ``"real"`` is the strength that was fitted to 31 real crowds. All else of the crowd but the answers is the
-            same whatever the strength.
+        hard_penalty: by how much a hard task lowers the probability of a correct label (delta).
+        shared_errors: how strongly errors fall on the same items, from 0 (errors of annotators are independent) to
+            below 1: the correlation of the latent values of two votes on one item (see
+            `rarevote.simulate.shared_errors`). ``"real"`` is the strength that was fitted to 31 real crowds. Everything
+            in the crowd except the answers is the same whatever the strength.
         prevalence_effect: ``E``, from 0 (accuracies do not depend on the imbalance) to below 1: the odds of an error on
             a task of the most frequent class are multiplied by ``imbalance ** -E`` (see
-            `rarevote.simulate.prevalence`). ``"real"`` is what was fitted to 31 real crowds.
+            `rarevote.simulate.prevalence`). ``"real"`` is the value fitted to 31 real crowds.
         exact_counts: give every class its expected number of tasks, rounded, in random order, instead of
-            drawing each task's class on its own.
-        random_state: seed, not negative; the same one gives the same crowd. Without it every crowd is new.
+            drawing each task's class independently.
+        random_state: seed, not negative; the same seed gives the same crowd. Without a seed, every crowd is new.
 
     Returns:
         Labels, truth and workers.
@@ -205,9 +205,9 @@ def simulate_chunks(
 ) -> Iterator[SimulatedCrowd]:
     """Draw the crowd of `simulate_crowd` a range of tasks at a time, for crowds larger than memory.
 
-    The workers are those of one crowd and the task numbers run on from chunk to chunk; put together, the
+    The workers are the same in all chunks and the task numbers continue from chunk to chunk; together, the
     chunks are what `simulate_crowd` returns for the same seed. All parameters but the last are those of
-    `simulate_crowd`, with the same defaults; they are checked before the first chunk is asked for.
+    `simulate_crowd`, with the same defaults; they are checked before the first chunk is requested.
 
     Args:
         chunk_tasks: tasks in a chunk, rounded up to whole blocks of 10 000.
@@ -291,10 +291,10 @@ def simulate_cc_rasch(
         n_workers: number of workers.
         n_classes: number of classes, 2 to 65 535.
         imbalance: size of the largest class (0) over that of the smallest (the last).
-        votes_per_task: mean number of labels a task, before the limit of ``n_workers``.
+        votes_per_task: mean number of labels per task, before the limit of ``n_workers``.
         mu_alpha: mean ability per class, one value or ``n_classes``; drawn from ``N(0, sigma_mu^2)`` if not
             given.
-        mu_beta: mean difficulty per class, likewise. Where it exceeds ``mu_alpha`` the average worker is
+        mu_beta: mean difficulty per class, likewise. If it exceeds ``mu_alpha``, the average worker is
             wrong more often than right.
         sigma_alpha: standard deviation of abilities, one value or one per class.
         sigma_beta: standard deviation of difficulties, one value or one per class.
@@ -321,7 +321,7 @@ def simulate_cc_rasch(
     for name, spread in (("sigma_alpha", spread_alpha), ("sigma_beta", spread_beta), ("sigma_mu", spread_mu)):
         require(bool((spread >= 0).all()), f"{name} must not be negative")
     stream = plan.stream(Stream.WORKERS)
-    # Both are drawn even where given, so that giving one does not change the abilities that follow.
+    # Both are drawn even if they are given, so that giving one does not change the abilities that follow.
     drawn_alpha, drawn_beta = spread_mu * stream.standard_normal((2, n_classes))
     mean_alpha = drawn_alpha if mu_alpha is None else _per_class("mu_alpha", mu_alpha, n_classes)
     mean_beta = drawn_beta if mu_beta is None else _per_class("mu_beta", mu_beta, n_classes)

@@ -1,8 +1,8 @@
-"""A simulated crowd as files, written chunk by chunk so that its size is limited by the disk alone.
+"""A simulated crowd as files, written chunk by chunk so that only the disk limits its size.
 
 Three files: ``labels`` (task, worker, label), ``truth`` (task, label) and ``workers.csv`` (worker, type,
-accuracy of each class). They are written into a hidden folder beside their places and moved there at the end, when
-those of another crowd have been taken away; whatever goes wrong before, no half-written file is left.
+accuracy of each class). They are written into a hidden folder first and moved into place at the end, after the
+files of an earlier crowd have been removed; an error leaves no partial file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Texts = NDArray[np.object_]
 
 @dataclass(frozen=True)
 class CrowdFiles:
-    """Where a crowd was written and how much of it there is."""
+    """The paths of a written crowd, and its sizes."""
 
     labels: Path
     truth: Path
@@ -57,10 +57,10 @@ def write_crowd(
     while the disk holds both.
 
     Args:
-        folder: where to; made if it does not exist.
-        chunks: consecutive parts of one crowd, from `rarevote.simulate.crowds.simulate_chunks`; ``[crowd]`` for a
-            whole.
-        format: of labels and truth, ``"csv"`` or ``"parquet"``.
+        folder: the target folder; created if it does not exist.
+        chunks: consecutive parts of one crowd, from `rarevote.simulate.crowds.simulate_chunks`; ``[crowd]`` for a whole
+            crowd.
+        format: format of labels and truth, ``"csv"`` or ``"parquet"``.
         task_name: how a task's number becomes its id.
         worker_name: how a worker's number becomes their id.
         class_names: names of the classes; their numbers if not given.
@@ -89,19 +89,20 @@ def write_crowd(
     is_new = not folder.exists()
     make_folder(folder)
     try:
-        # Inside the folder, hence on the same disk, where moving a file is one step.
+        # Inside the folder, hence on the same disk, where moving a file is atomic.
         with temporary_folder(folder, "crowd") as desk:
             n_tasks, n_annotations = _write_csv(desk, chunks, task_name, worker_name, class_names, progress)
             if format == "parquet":
                 _csv_to_parquet(desk, {"labels": ("task", "worker", "label"), "truth": ("task", "label")})
             names = (f"labels.{format}", f"truth.{format}", "workers.csv")
-            # Votes of one crowd must never lie beside the truth of another, if we are killed between two of them.
+            # If the process is killed between two moves, the votes of one crowd must not be beside the truth of
+            # another.
             for name in names:
                 (folder / name).unlink(missing_ok=True)
             labels, truth, workers = ((desk / name).replace(folder / name) for name in names)
     except BaseException as error:
         if is_new:
-            with contextlib.suppress(OSError):  # what went wrong matters more than an empty folder
+            with contextlib.suppress(OSError):  # the original error matters more than an empty folder
                 folder.rmdir()
         if isinstance(error, OSError):
             raise cannot_write(folder, error) from None
@@ -141,7 +142,7 @@ def _write_csv(
 
 
 def _write_workers(path: Path, crowd: SimulatedCrowd, workers: Texts, classes: Texts) -> None:
-    """Write one row per worker; the type is empty where the crowd has none."""
+    """Write one row per worker; the type is empty if the crowd has none."""
     types = [""] * crowd.n_workers if crowd.worker_type is None else crowd.worker_type.tolist()
     accuracy = {f"accuracy:{name}": crowd.accuracy[:, number] for number, name in enumerate(classes.tolist())}
     write_columns({"worker": workers, "type": as_name_array(types), **accuracy}, path)
@@ -181,12 +182,12 @@ def _csv_to_parquet(desk: Path, tables: dict[str, tuple[str, ...]]) -> None:
     with connection(limited=True) as database:
         for table, columns in tables.items():
             source, target = desk / f"{table}.csv", desk / f"{table}.parquet"
-            # Nothing is left to be guessed: a class named "1" or "NULL" stays text.
+            # Types are not guessed: a class named "1" or "NULL" stays text.
             rows = (
                 f"read_csv($source, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
                 f"columns = $columns, {AS_WRITTEN})"
             )
-            # By name: DuckDB 1.4 counts those of a COPY from its end.
+            # Parameters by name: DuckDB 1.4 counts those of a COPY from its end.
             given = {
                 "source": literal(str(source)),
                 "columns": dict.fromkeys(columns, "VARCHAR"),

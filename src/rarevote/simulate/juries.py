@@ -1,15 +1,15 @@
-"""Juries with groups that make the same mistakes: judges of one make who share mistakes, or copy from each other.
+"""Juries with groups that make the same mistakes: judges of one model family who share mistakes, or copy each other.
 
-Every judge answers every task. Judge r of a group draws, task by task and with probability ``together``, on the luck of
-the whole group instead of on their own:
+Every judge answers every task. Judge r of a group uses, for each task and with probability ``together``, the random
+numbers of the whole group instead of their own:
 
 * ``"share"``: the group has one draw ``U`` and one wrong answer per task, and judge r errs where ``U < q_r``. So two
   judges of a group with the same error rate q have errors that correlate by ``together^2``.
 * ``"copy"``: the others give the answer of the first judge of their group, right or wrong. Their errors correlate with
   that judge's by about ``together``, and with each other by about ``together^2``.
 
-What was planted is known exactly, and comes with the jury: the correlation of every two judges' errors, and the number
-of independent judges that it leaves, ``J^2 / sum of the J x J matrix``.
+The simulated dependence is known exactly, and stored with the jury: the correlation of the errors of every two judges,
+and the effective number of independent judges, ``J^2 / sum of the J x J matrix``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SimulatedJury(SimulatedCrowd):
     """A simulated crowd of judges in groups.
 
     Attributes:
-        group: number of each judge's group, shape ``(n_workers,)``; judges of no group have one of their own.
-        error_correlation: planted correlation of the errors of every two judges, shape ``(n_workers, n_workers)``.
+        group: number of each judge's group, shape ``(n_workers,)``; a judge outside all groups is a group of one.
+        error_correlation: simulated correlation of the errors of every two judges, shape ``(n_workers, n_workers)``.
     """
 
     group: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -42,7 +42,7 @@ class SimulatedJury(SimulatedCrowd):
 
     @property
     def n_effective(self) -> float:
-        """How many independent judges the planted correlations leave."""
+        """The effective number of independent judges under the simulated correlations."""
         return float(self.n_workers**2 / self.error_correlation.sum())
 
 
@@ -63,13 +63,13 @@ def simulate_jury(
     Args:
         n_tasks: number of tasks.
         n_workers: number of judges, J.
-        groups: numbers of the judges of each group; no judge is in two.
-        together: probability that a judge draws on the luck of the group.
+        groups: numbers of the judges of each group; a judge can be in one group only.
+        together: probability that a judge uses the random numbers of the group.
         how: ``"share"`` mistakes, or ``"copy"`` the first judge of the group.
-        accuracy: of the judges on their own: one value, one per judge, or judges by classes.
+        accuracy: accuracy of independent judges: one value, one per judge, or judges by classes.
         n_classes: number of classes, 2 to 65 535; a wrong answer is any other one.
         imbalance: size of the largest class (0) over that of the smallest (the last).
-        random_state: seed, not negative; the same one gives the same jury.
+        random_state: seed, not negative; the same seed gives the same jury.
 
     Raises:
         ParameterError: a parameter is out of range, or a judge is in two groups.
@@ -94,7 +94,7 @@ def simulate_jury(
         leader[list(members)] = members[0]
     stream = plan.stream(Stream.BLOCK, 0)
     truth = np.searchsorted(plan.class_shares.cumsum()[:-1], stream.random(n_tasks), side="right")
-    # Everybody's own, and that of a group, which is found at its first judge.
+    # The random numbers of each judge, and those of each group, stored at its first judge.
     luck, wrong = stream.random((2, n_tasks, n_workers)), stream.integers(n_classes - 1, size=(2, n_tasks, n_workers))
     with_group = stream.random((n_tasks, n_workers)) < together
     error = 1 - table
@@ -115,7 +115,7 @@ def simulate_jury(
 
 
 def _marginal_error(error: FloatArray, leader: NDArray[np.int64], together: float, how: How) -> FloatArray:
-    """Error rate of each judge per class, (J, K): that of copied answers mixed in."""
+    """Error rate of each judge per class, (J, K): including copied answers."""
     if how == "share":
         return error
     copies = (leader != np.arange(len(leader)))[:, None]
@@ -123,11 +123,11 @@ def _marginal_error(error: FloatArray, leader: NDArray[np.int64], together: floa
 
 
 def _planted(error: FloatArray, shares: FloatArray, leader: NDArray[np.int64], together: float, how: How) -> FloatArray:
-    """Correlation of errors, (J, J): within classes from the group, between them from common weaknesses."""
+    """Correlation of errors, (J, J): within classes from the group, between classes from common weaknesses."""
     n_workers = len(error)
     first = leader == np.arange(n_workers)
     rates = _marginal_error(error, leader, together, how)
-    joint = np.einsum("k,ak,bk->ab", shares, rates, rates)  # P(both err) of independent judges
+    joint = np.einsum("k,ak,bk->ab", shares, rates, rates)  # P(both are wrong) for independent judges
     for a in range(n_workers):
         for b in range(n_workers):
             if a == b:

@@ -1,10 +1,10 @@
-"""The strength of an effect in simulated crowds: a number, or "real" for that of real crowds."""
+"""The strength of an effect in simulated crowds: a number, or "real" for the strength in real crowds."""
 
 from __future__ import annotations
 
 from rarevote.errors import ParameterError
 
-#: A strength, or the word for that of real crowds.
+#: A strength, or "real" for the strength in real crowds.
 Strength = float | str
 
 
@@ -12,9 +12,9 @@ def strength_of(name: str, given: Strength, real: float) -> float:
     """The strength as a number from 0 to below 1.
 
     Args:
-        name: of the parameter, for the message.
+        name: name of the parameter, for the message.
         given: the number, also as text, or "real".
-        real: the strength of real crowds.
+        real: the strength in real crowds.
 
     >>> strength_of("shared_errors", 0.2, 0.35), strength_of("shared_errors", "real", 0.35)
     (0.2, 0.35)

@@ -1,1 +1,1 @@
-"""The experiments behind the method, as code that anyone can rerun."""
+"""The experiments behind the method, as code that can be rerun."""

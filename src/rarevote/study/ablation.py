@@ -1,9 +1,9 @@
-"""How much of the gain is the class prior, how much the rule of decision, and how much is the model?
+"""How much of the gain comes from the class prior, from the decision rule, and from the model?
 
 Dawid–Skene learns its class prior and CC-Rasch does not, which alone moves the recall of rare classes. Each model is
-therefore run with both priors, and CC-Rasch also with parts of it taken away: difficulty, difficulty per class,
-ability per class. A uniform prior is a bold rule of decision too: every row is also decided by the same balanced rule
-(the posterior divided by the mean of its class, at most ten times), which gives all methods equal boldness.
+therefore run with both priors, and CC-Rasch also with parts removed: difficulty, difficulty per class,
+ability per class. A uniform prior also makes the decision rule bolder: every row is also decided by the same balanced
+rule (the posterior divided by the mean of its class, at most ten times), which makes all methods equally bold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rarevote.study.results import ResultRow, Results, put_together
 from rarevote.study.summaries import BINARY, MULTICLASS, SummaryRow, SummaryTable, mean_lines, summary_rows
 from rarevote.study.tables import StudyTable
 
-#: all datasets of two classes and all others
+#: all datasets with two classes, and all others
 ABLATION = SummaryTable(
     "ablation",
     "Class prior, rule of decision and model",
@@ -34,12 +34,12 @@ ABLATION_COLUMNS = ("model", "method", "prior", "change", "decision", "sets_of",
 
 @dataclass(frozen=True)
 class Ablation:
-    """A row of the ablation: a method, its class prior, and what is taken away from it.
+    """A row of the ablation: a method, its class prior, and the parts that are removed.
 
     Attributes:
-        variant: the cells it needs; those with default settings are shared with the study.
-        prior: "estimate" or "uniform", nothing where the method has no such choice.
-        change: what is taken away, in words.
+        variant: the cells that it needs; cells with default settings are shared with the study.
+        prior: "estimate" or "uniform", empty if the method has no such choice.
+        change: a description of what is removed.
     """
 
     variant: Variant
@@ -56,7 +56,7 @@ def _varied(method: str, prior: str, change: str = "", *settings: tuple[str, obj
     return Ablation(Variant(method, (("prior", prior), *settings)), prior, change)
 
 
-#: the methods that are run in several ways
+#: the methods that are run in several variants
 ABLATIONS = (
     *(_varied(name, prior) for name in ("dawid-skene", "glad", "cc-rasch") for prior in ("estimate", "uniform")),
     _varied("cc-rasch", "uniform", "no difficulty", ("difficulty", None)),
@@ -64,12 +64,12 @@ ABLATIONS = (
     _varied("cc-rasch", "uniform", "one ability for all classes", ("ability", "shared")),
 )
 
-#: the rows of the ablation with their rule of decision and their means over binary and over multiclass datasets
+#: the rows of the ablation with their decision rule and their means over binary and over multiclass datasets
 AblationRows = list[tuple[Ablation, str, SummaryRow]]
 
 
 def choose_ablations(variants: Sequence[Variant]) -> list[Ablation]:
-    """All rows for the methods of a study: as they are, or in several ways; none where no method is varied."""
+    """All rows for the methods of a study, with default settings or in variants; none if no method has variants."""
     varied = {one.method for one in ABLATIONS} & {variant.method for variant in variants}
     if not varied:
         return []
@@ -78,7 +78,7 @@ def choose_ablations(variants: Sequence[Variant]) -> list[Ablation]:
 
 
 def ablation_rows(outcomes: Outcomes, ablations: Sequence[Ablation], sets: Sequence[DatasetInfo]) -> AblationRows:
-    """The rows that have a mean; one that failed on a dataset has none over its kind."""
+    """The rows that have a mean; a row that failed on a dataset has no mean over that kind of datasets."""
     found = []
     for ablation in ablations:
         for decision in DECISIONS:
@@ -95,7 +95,7 @@ def ablation_rows(outcomes: Outcomes, ablations: Sequence[Ablation], sets: Seque
 
 def _decided(slug: str, ablation: Ablation, outcomes: Sequence[CellOutcome], decision: str) -> ResultRow:
     result = put_together(slug, ablation.method, outcomes)
-    # The ranking is the same whatever is decided.
+    # The ranking does not depend on the decision.
     figures: dict[str, Any] = dict(result.balanced or {}) if decision == "balanced" else {}
     return replace(result, **figures)
 
@@ -121,7 +121,7 @@ def ablation_records(rows: AblationRows) -> list[dict[str, object]]:
 
 
 def ablation_text(rows: AblationRows) -> StudyTable:
-    """The ablation to read: one row per model, prior, change and rule, the rules one after the other."""
+    """The table of the ablation: one row per model, prior, change and rule, grouped by rule."""
     ordered = sorted(rows, key=lambda row: DECISIONS.index(row[1]))
     lines = mean_lines(ABLATION, [row for _, _, row in ordered])
     counts = []

@@ -1,7 +1,7 @@
-"""Studies as cells: one fit of one method on one dataset with one seed, each kept in a file of its own.
+"""Studies as cells: one fit of one method on one dataset with one seed, each stored in its own file.
 
-A finished cell is kept (:mod:`rarevote.study.kept`) under dataset, method, parameters, seed, version of the package and
-a digest of the data. Cells that failed are tried again.
+A finished cell is stored (:mod:`rarevote.study.kept`) under dataset, method, parameters, seed, version of the package
+and a digest of the data. Cells that failed are tried again.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from rarevote.study.pool import run_jobs
 
 Status = Literal["done", "not applicable", "failed"]
 
-# Parameters that decide how fast a fit is, or that the seed of the cell decides, and not what is fitted.
+# Parameters that affect only the speed of a fit, or that follow from the seed of the cell.
 _NOT_PART_OF_A_VARIANT = ("n_jobs", "random_state")
-# Roughly what an annotation and class costs against a method that is not named here; only the order of cells and the
-# first guess of the time left depend on it.
+# Rough cost per annotation and class, relative to a method that is not named here; only the order of cells and the
+# first estimate of the time left depend on it.
 _RELATIVE_COST = {"crowdfm": 10.0, "glad": 2.0, "mace": 20.0, "majority-vote": 0.05, "plat": 0.05}
 
 
@@ -63,7 +63,7 @@ class Variant:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def estimator(self, seed: int | None = None) -> Estimator:
-        """An estimator that uses one thread, since cells are what runs side by side."""
+        """An estimator that uses one thread, since cells run in parallel."""
         estimator = find_method(self.method).load()()
         known = estimator.parameter_defaults()
         if "n_jobs" in known:
@@ -74,7 +74,7 @@ class Variant:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """All parameters of the method, defaults included, so that a changed default is another cell."""
+        """All parameters of the method, including defaults, so that a changed default gives a new cell."""
         given = self.estimator().get_params()
         return {name: value for name, value in given.items() if name not in _NOT_PART_OF_A_VARIANT}
 
@@ -84,13 +84,13 @@ class Variant:
         return "random_state" in find_method(self.method).load().parameter_defaults()
 
     def seeds(self, n_seeds: int) -> list[int | None]:
-        """The seeds to run: one that says nothing where the method is not random."""
+        """The seeds to run: a single one, without effect, if the method is not random."""
         return list(range(n_seeds)) if self.is_random else [None]
 
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What came out of a cell; figures, explained by :func:`score_fit`, are None unless ``status`` is "done"."""
+    """The outcome of a cell; figures (see :func:`score_fit`) are None unless ``status`` is "done"."""
 
     status: Status
     reason: str = ""
@@ -126,7 +126,7 @@ class Cell:
 
     @cached_property
     def key(self) -> dict[str, Any]:
-        """Everything that decides the outcome, as it reads after a round trip through JSON."""
+        """Everything that affects the outcome, after a round trip through JSON."""
         parts = {
             "dataset": self.problem.name,
             "method": self.variant.method,
@@ -139,20 +139,20 @@ class Cell:
 
     @cached_property
     def file_name(self) -> str:
-        """Of the file that keeps it."""
+        """Name of the file that stores it."""
         seed = "" if self.seed is None else f".seed{self.seed}"
         return file_name(f"{self.problem.name}.{self.variant.method}{seed}", self.key)
 
     @property
     def cost(self) -> float:
-        """How long it may take, in no particular unit."""
+        """Estimated duration, in arbitrary units."""
         crowd = self.problem.annotations
         return crowd.n_annotations * crowd.n_classes * _RELATIVE_COST.get(self.variant.method, 1.0) + 1.0
 
 
 @dataclass(frozen=True)
 class StudyProgress:
-    """How far a study has got. ``seconds_left`` is None until something is known about it."""
+    """The progress of a study. ``seconds_left`` is None until it can be estimated."""
 
     done: int
     total: int
@@ -172,11 +172,11 @@ def run_cells(
     n_jobs: int | None = None,
     report: Report | None = None,
 ) -> Outcomes:
-    """Run every variant on every problem, except for what is in ``folder`` already.
+    """Run every variant on every problem, except for cells that are already in ``folder``.
 
     Args:
-        variants: the methods; two that come to the same parameters share their cells.
-        n_jobs: processes side by side; None for all cores. Results do not depend on it.
+        variants: the methods; two with the same parameters share their cells.
+        n_jobs: parallel processes; None for all cores. Results do not depend on it.
         report: called at the start and after every cell.
 
     Returns:
@@ -189,7 +189,7 @@ def run_cells(
     }
     cells = {cell.file_name: cell for group in wanted.values() for cell in group}
     outcomes = {name: found for name, cell in cells.items() if (found := _read(folder / name, cell)) is not None}
-    # Longest first: a long cell that comes last would keep all but one core waiting.
+    # Longest first: a long cell at the end would leave all but one core idle.
     missing = sorted((cell for name, cell in cells.items() if name not in outcomes), key=lambda cell: -cell.cost)
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def run_cells(
 
 
 def unavailable(variants: Sequence[Variant]) -> dict[Variant, str]:
-    """Variants that cannot run here at all, and why: weights that are absent, gold that a method needs.
+    """Variants that cannot run here, and why: missing weights, or gold that a method needs.
 
     Each is tried on a crowd of four tasks, so that the reason is shown once and not once per dataset.
     """
@@ -221,12 +221,12 @@ def unavailable(variants: Sequence[Variant]) -> dict[Variant, str]:
 
 
 def _read(path: Path, cell: Cell) -> CellOutcome | None:
-    """The outcome kept for exactly this cell, or None."""
+    """The stored outcome of exactly this cell, or None."""
     kept = read_kept(path, cell.key)
     try:
         outcome = CellOutcome(**{field.name: (kept or {})[field.name] for field in fields(CellOutcome)})
     except (KeyError, TypeError):
-        return None  # absent, or changed by someone else: it is run again
+        return None  # absent, or changed by hand: the cell is run again
     return outcome if outcome.status != "failed" else None
 
 
@@ -235,10 +235,10 @@ def _read(path: Path, cell: Cell) -> CellOutcome | None:
 
 
 def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> CellOutcome:
-    """Fit and score once. Whatever goes wrong becomes part of the outcome, so that a study survives it."""
+    """Fit and score once. An error becomes part of the outcome, so that the study continues."""
     try:
         with warnings.catch_warnings():
-            # A fit that did not converge says so in its outcome.
+            # The outcome says whether the fit converged.
             warnings.simplefilter("ignore")
             if _loads_code(problem, variant):
                 _timed(problem, variant, seed)
@@ -252,12 +252,12 @@ def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> CellOutcom
         return CellOutcome("failed", f"{type(error).__name__}: {error}")
 
 
-# What this process has fitted so far, by everything that compiled code is specialised for.
+# What this process has fitted so far, keyed by everything that compiled code is specialised for.
 _FITTED: set[tuple[Any, ...]] = set()
 
 
 def _loads_code(problem: Problem, variant: Variant) -> bool:
-    """Whether a fit would also have to load or compile code, which may take longer and is not what is timed."""
+    """Whether a fit would also have to load or compile code, which can take longer and should not be timed."""
     crowd = problem.annotations
     kind = (variant, crowd.n_classes, crowd.worker.dtype, crowd.label.dtype)
     is_new = kind not in _FITTED
@@ -273,7 +273,7 @@ def _timed(problem: Problem, variant: Variant, seed: int | None) -> tuple[Estima
 
 
 def _run_cell(job: tuple[Cell, Path]) -> list[tuple[str, CellOutcome]]:
-    """Run a cell and keep its outcome at once, so that nothing is lost if the study ends here."""
+    """Run a cell and store its outcome at once, so that nothing is lost if the study is stopped."""
     cell, folder = job
     outcome = fit_cell(cell.problem, cell.variant, cell.seed)
     write_kept(folder / cell.file_name, cell.key, asdict(outcome))
@@ -281,7 +281,7 @@ def _run_cell(job: tuple[Cell, Path]) -> list[tuple[str, CellOutcome]]:
 
 
 class _Clock:
-    """Guesses the time left from the cost of the cells that are done, which come in the given order or nearly so."""
+    """Estimates the time left from the cost of the finished cells, which finish in about the given order."""
 
     def __init__(self, costs: Sequence[float], n_kept: int) -> None:
         self._cost_done = [0.0, *accumulate(costs)]

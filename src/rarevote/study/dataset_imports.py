@@ -21,7 +21,7 @@ _ZIP_MAGIC = b"PK\x03\x04"
 def convert_cifar10h(file: Path, folder: Path) -> None:
     """Write the images' labels and true classes; the trials that only checked attention are left out.
 
-    Such a trial has a negative image number, or ``is_attn_check`` set where that column exists.
+    Attention checks have a negative image number, or ``is_attn_check`` set where that column exists.
 
     Args:
         file: ``cifar10h-raw.csv``, with the columns annotator_id, chosen_label, true_label, cifar10_test_test_idx.
@@ -119,7 +119,7 @@ def _open_published_shares(database: Any, file: Path) -> None:
 
 @contextmanager
 def _database(file: Path) -> Iterator[Any]:
-    """A database in memory; its errors are about ``file``."""
+    """A database in memory; its errors name ``file``."""
     import duckdb
 
     try:
@@ -135,7 +135,7 @@ def _quoted(text: str, mark: str = "'") -> str:
 
 
 def _open_csv(database: Any, name: str, file: Path, needed: Sequence[str]) -> list[str]:
-    """Make the file a view of text columns; returns their names."""
+    """Create a view of the file with text columns; returns their names."""
     columns = _header(file)
     lacking = [column for column in needed if column not in columns]
     if lacking:
@@ -143,7 +143,7 @@ def _open_csv(database: Any, name: str, file: Path, needed: Sequence[str]) -> li
             f"{file}: has no column {', '.join(map(repr, lacking))}; it has {', '.join(columns[:12])}. "
             "Is it the right file?"
         )
-    # Nothing is left to be guessed: an id such as 007 stays text.
+    # Types are not guessed: an id such as 007 stays text.
     types = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in columns)
     database.execute(
         f"CREATE TEMP VIEW {name} AS SELECT * FROM read_csv({_quoted(str(file))}, auto_detect = false, header = true, "

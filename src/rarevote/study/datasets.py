@@ -1,21 +1,21 @@
-"""The benchmark datasets by name: what they are, where they are, how to get them.
+"""The benchmark datasets: their descriptions, where they are stored, how to get them.
 
 >>> info = find_dataset("CF*")
 >>> info.slug, info.n_items, info.access
 ('cf-star', 300, 'download')
 >>> labels, truth = load_dataset("cf-star")        # doctest: +SKIP
 
-A dataset on disk is a folder of its name with two CSV files of text columns: ``labels.csv`` (task, worker, label) and
-``truth.csv`` (task, label). It is looked for in this order:
+A dataset on disk is a folder with its name and two CSV files of text columns: ``labels.csv`` (task, worker, label) and
+``truth.csv`` (task, label). These places are searched, in this order:
 
 1. the folder given as ``data``, else the one that ``RAREVOTE_DATA`` names;
 2. the cache: the folder given as ``cache``, else ``RAREVOTE_CACHE``, else ``rarevote`` in the user's cache folder;
-3. the public repository it comes from, at a pinned commit and with checksums, for the datasets that have one. This is
-   not tried where ``data`` was given.
+3. its public repository, if it has one, at a pinned commit and with checksums. This is
+   not tried if ``data`` is given.
 
-A folder of ``data`` that is not in the list is a dataset too, under its own name (:func:`datasets_of_folder`).
+A folder in ``data`` that is not in the list is also a dataset, under its own name (:func:`datasets_of_folder`).
 
-Two datasets of the paper can only be imported from files that a user has: :func:`import_cifar10h` and
+Two datasets of the paper can only be imported from the user's own files: :func:`import_cifar10h` and
 :func:`import_jigsaw`.
 """
 
@@ -64,7 +64,7 @@ class SourceFile:
     """A raw file of a dataset at the pinned commit.
 
     Attributes:
-        path: within the repository.
+        path: path in the repository.
         n_bytes: its size.
         sha256: its checksum, in hexadecimal.
         columns: its columns for task, worker and label, or for task and label.
@@ -78,24 +78,24 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known about a dataset before it is loaded; a size that is not known is None.
+    """A description of a dataset, available before it is loaded; an unknown size is None.
 
     Attributes:
         slug: its name here and on the command line.
         paper_name: its name in the paper, empty for the variants that the paper does not use.
-        n_items: items with at least one label.
-        n_items_truth: items with a true label.
-        n_workers: workers.
-        n_classes: classes.
-        n_annotations: labels.
+        n_items: number of items with at least one label.
+        n_items_truth: number of items with a true label.
+        n_workers: number of workers.
+        n_classes: number of classes.
+        n_annotations: number of labels.
         imbalance: items of the most frequent true class per item of the rarest.
         annotations_per_item: labels per item with labels.
-        source_repository: where it comes from.
-        licence: as the source states it.
+        source_repository: the repository that it comes from.
+        licence: the licence that the source states.
         source_group: datasets of one group share items, workers or both, and are not independent evidence.
-        note: how it overlaps with others, and what to mind.
+        note: how it overlaps with other datasets, and cautions.
         commit: the commit that downloads are pinned to, or empty.
-        format: of the raw files, or empty.
+        format: format of the raw files, or empty.
         labels: the raw file of labels, if it can be downloaded.
         truth: the raw file of true labels, if it can be downloaded.
     """
@@ -120,24 +120,24 @@ class DatasetInfo:
 
     @property
     def access(self) -> Literal["download", "import", "folder"]:
-        """How to get it: by download, by import of a file that the user has, or from a folder only."""
+        """How to get it: by download, by import of the user's own file, or only from a folder."""
         if self.labels and self.truth:
             return "download"
         return "import" if self.slug in _IMPORTED else "folder"
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """All datasets: the paper's in the order of its table, then the variants."""
+    """All datasets: those of the paper in the order of its table, then the variants."""
     return list(_registry().values())
 
 
 def find_dataset(name: str, *, data: str | Path | None = None) -> DatasetInfo:
-    """The dataset of that name, which may be the paper's, or a folder of ``data``.
+    """The dataset with this name; also by its name in the paper, or by the name of a folder in ``data``.
 
-    Case matters only where two names differ in nothing else: the paper has a "Bird" and a "bird".
+    Case matters only if two names differ in case alone: the paper has a "Bird" and a "bird".
 
     Raises:
-        ParameterError: there is none; the message names the nearest.
+        ParameterError: there is no such dataset; the message names the most similar one.
     """
     known = list_datasets()
     own = own_names(data)
@@ -193,11 +193,11 @@ def _info(name: str | DatasetInfo, data: str | Path | None = None) -> DatasetInf
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# datasets of a folder that are not in the registry
+# datasets in a folder that are not in the registry
 
 
 def own_names(data: str | Path | None = None) -> dict[str, Path]:
-    """The folders with labels.csv and truth.csv in that of ``data`` that the registry does not name, by name."""
+    """Names of the folders in ``data`` with labels.csv and truth.csv that are not in the registry."""
     place = data if data is not None else os.environ.get("RAREVOTE_DATA")
     folder = Path(place).expanduser() if place else None
     if folder is None or not folder.is_dir():
@@ -208,18 +208,18 @@ def own_names(data: str | Path | None = None) -> dict[str, Path]:
 
 
 def datasets_of_folder(data: str | Path | None = None) -> list[DatasetInfo]:
-    """The datasets of :func:`own_names`, counted."""
+    """Descriptions of the datasets of :func:`own_names`, with their sizes."""
     return [describe_folder(folder) for folder in own_names(data).values()]
 
 
 def describe_folder(folder: Path) -> DatasetInfo:
-    """A dataset that only its files describe; its group is that of index.csv beside it, else its own name.
+    """The description of a dataset from its files; its group is that in index.csv beside it, else its own name.
 
     Raises:
-        InputError: its files are not as they should be.
+        InputError: its files are not valid.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they are shown when it is loaded
+        warnings.simplefilter("ignore")  # warnings are shown when it is loaded
         crowd, known = _load(folder)
     sizes = Counter(known.values())
     classes = set(crowd.classes.tolist()) | set(sizes)
@@ -245,7 +245,7 @@ def describe_folder(folder: Path) -> DatasetInfo:
 
 
 def source_groups(index: Path) -> dict[str, str]:
-    """The group of each dataset, where a folder of datasets has an index."""
+    """The group of each dataset, if a folder of datasets has an index."""
     try:
         with index.open(newline="", encoding="utf-8") as handle:
             return {row["slug"]: row["source_group"] for row in csv.DictReader(handle)}
@@ -266,21 +266,21 @@ def load_dataset(
     cache: str | Path | None = None,
     progress: ByteProgress | None = None,
 ) -> tuple[Any, Any]:
-    """Labels and truth of a dataset, all of it text, in crowd-kit's layout.
+    """Labels and truth of a dataset as text, in crowd-kit's layout.
 
     Args:
         data: a folder of datasets.
-        cache: where downloads are kept.
-        progress: called with bytes so far and bytes in all while it is downloaded.
+        cache: the folder for downloads.
+        progress: called during a download with the bytes so far and the total.
 
     Returns:
         With pandas installed, a DataFrame with the columns task, worker, label and a Series ``true_label`` indexed by
-        task; without, a dict of these columns and a dict from task to label. Either can be given to ``fit``. Rows are
+        task; without, a dict of these columns and a dict from task to label. Both can be passed to ``fit``. Rows are
         grouped by task, in the order of the file within each.
 
     Raises:
         ParameterError: the name is unknown.
-        InputError: the dataset is not there, or its files are not as they should be.
+        InputError: the dataset is not available, or its files are not valid.
     """
     crowd, known = load_annotations(name, data=data, cache=cache, progress=progress)
     columns = {
@@ -321,10 +321,10 @@ def _load(folder: Path) -> tuple[Annotations, dict[str, str]]:
 
 
 def locate(name: str | DatasetInfo, *, data: str | Path | None = None, cache: str | Path | None = None) -> Path | None:
-    """The folder of a dataset on this machine, or None if it is not here; nothing is downloaded.
+    """The folder of a dataset on this machine, or None if it is not there; nothing is downloaded.
 
     Raises:
-        InputError: the data folder does not exist, holds no dataset at all, or lacks a file of this one.
+        InputError: the data folder does not exist, contains no dataset, or lacks a file of this one.
     """
     info = _info(name, data)
     named = os.environ.get("RAREVOTE_DATA")
@@ -338,7 +338,7 @@ def locate(name: str | DatasetInfo, *, data: str | Path | None = None, cache: st
 
 
 def cache_folder(cache: str | Path | None = None) -> Path:
-    """Where downloaded and imported datasets are kept, given or not the folder of the cache."""
+    """The folder for downloaded and imported datasets: ``cache``, or the default if it is None."""
     given = cache if cache is not None else os.environ.get("RAREVOTE_CACHE")
     if given:
         return Path(given).expanduser() / "datasets"
@@ -347,7 +347,7 @@ def cache_folder(cache: str | Path | None = None) -> Path:
 
 
 def _restricted(known: dict[str, str], crowd: Annotations, file: Path) -> dict[str, str]:
-    """The truth of the tasks that have labels; how many have none is reported."""
+    """The truth of the tasks that have labels; a warning says how many tasks have none."""
     labelled = set(crowd.tasks.tolist())
     used = {task: label for task, label in known.items() if task in labelled}
     if len(used) < len(known):
@@ -412,14 +412,14 @@ def fetch(
     progress: ByteProgress | None = None,
     timeout: float = TIMEOUT,
 ) -> Path:
-    """Download a dataset into the cache, unless it is there, and return its folder.
+    """Download a dataset into the cache, unless it is already there, and return its folder.
 
-    The folder appears with both files or not at all. Several processes may fetch the same dataset.
+    The folder is created with both files or not at all. Several processes can fetch the same dataset.
 
     Args:
         base_url: a mirror that serves ``{repository}/{commit}/{path}``, else ``RAREVOTE_MIRROR``, else the public host.
-        progress: called with bytes so far and bytes in all.
-        timeout: seconds to wait for the server to say something.
+        progress: called with the bytes so far and the total.
+        timeout: seconds to wait for a response of the server.
 
     Raises:
         ParameterError: the name is unknown.
@@ -433,7 +433,7 @@ def fetch(
         raise InputError(_how_to_get(info))
     base = (base_url or os.environ.get("RAREVOTE_MIRROR") or RAW_FILES).rstrip("/")
     total = info.labels.n_bytes + info.truth.n_bytes
-    # Whoever else fetched it meanwhile has the same content.
+    # Another process that fetched it meanwhile has the same content.
     with appearing(target, keep_if=_is_complete) as folder:
         before = 0
         for part, source in (("labels", info.labels), ("truth", info.truth)):
@@ -453,13 +453,13 @@ def fetch(
 
 
 def import_cifar10h(file: str | Path, cache: str | Path | None = None) -> Path:
-    """Bring CIFAR-10H into the cache from its ``cifar10h-raw.csv`` and return the folder.
+    """Import CIFAR-10H into the cache from its ``cifar10h-raw.csv`` and return the folder.
 
     Trials that only checked attention are dropped; what remains is 10 000 images with about 51 labels each. An
     earlier import is replaced.
 
     Raises:
-        InputError: the file is not that table.
+        InputError: the file is not this table.
     """
     target = cache_folder(cache) / "cifar10h"
     with appearing(target) as folder:
@@ -475,12 +475,12 @@ def import_jigsaw(
     threshold: float = 0.5,
     min_votes: int = 1,
 ) -> Path:
-    """Bring Jigsaw into the cache from its ``toxicity_individual_annotations.csv`` and return the folder.
+    """Import Jigsaw into the cache from its ``toxicity_individual_annotations.csv`` and return the folder.
 
-    The data have no truth but the crowd's own: a comment is toxic (1) if at least half of its judgements say so, as its
-    publishers score it. The paper seems to do the same: its majority vote (recall .916, macro-F1 .975) is one without
-    a single false alarm, which errs only where ties go to 0. Which comments it took is not known; ``min_votes`` narrows
-    them.
+    The truth of these data is the crowd's own: a comment is toxic (1) if at least half of its judgements say so, as its
+    publishers score it. The paper seems to do the same: its majority vote (recall .916, macro-F1 .975) has not
+    a single false alarm, so it is wrong only if a tie goes to 0. The comments that it used are not known; ``min_votes``
+    can restrict them.
 
     Args:
         file: columns id, worker, toxic; others are ignored.
@@ -491,7 +491,7 @@ def import_jigsaw(
         min_votes: comments with fewer judgements are left out.
 
     Raises:
-        InputError: a file is not that table.
+        InputError: a file is not this table.
         ParameterError: threshold or min_votes is out of range.
     """
     target = cache_folder(cache) / "jigsaw"
@@ -506,7 +506,7 @@ def _offset(progress: ByteProgress | None, before: int, total: int) -> ByteProgr
 
 
 def _normalise(raw: Path, target: Path, columns: tuple[str, ...], names: tuple[str, ...], delimiter: str) -> None:
-    """Write the columns of a raw file under our names, every value as it is."""
+    """Write the columns of a raw file under our names, with unchanged values."""
     read_csv = library("pandas").read_csv
     try:
         table = read_csv(raw, sep=delimiter, usecols=columns, dtype=str, na_filter=False, encoding="utf-8-sig")

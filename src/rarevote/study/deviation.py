@@ -1,4 +1,4 @@
-"""Our figures beside the paper's: row by row, as means over the same datasets, and against its summary tables."""
+"""Our figures compared with the paper's: by row, as means over the same datasets, and with its summary tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rarevote.study.summaries import (
 )
 from rarevote.study.tables import StudyTable, signed
 
-#: what the paper prints per dataset; balanced accuracy is in its summary tables only
+#: the figures in the paper per dataset; balanced accuracy is only in its summary tables
 ROW_METRICS = ("minority_recall", "macro_f1")
 
 
@@ -50,11 +50,11 @@ class MeanDeviation:
         method: name of the method.
         metric: name of the metric.
         against: "rows" for the mean of the paper's own rows over the same datasets, "table" for the mean it prints,
-            in which the datasets that we lack are counted.
+            which includes the datasets that we lack.
         sets: number of datasets in our mean.
         ours: our mean.
-        paper: the paper's.
-        difference: ours less the paper's.
+        paper: the paper's mean.
+        difference: our mean minus the paper's.
     """
 
     table: str
@@ -69,7 +69,7 @@ class MeanDeviation:
 
 
 def deviations(results: Results, sets: Sequence[DatasetInfo]) -> list[Deviation]:
-    """Every figure that both we and the paper have."""
+    """The deviation of every figure that both we and the paper have."""
     slugs = {one.paper_name: one.slug for one in sets if one.paper_name}
     found = []
     for (paper_name, method), row in printed_results().items():
@@ -86,7 +86,7 @@ def deviations(results: Results, sets: Sequence[DatasetInfo]) -> list[Deviation]
 
 
 def mean_deviations(results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]) -> list[MeanDeviation]:
-    """Every mean of the summary tables, against the paper's rows and against its printed table."""
+    """Every mean of the summary tables, compared with the paper's rows and with its printed table."""
     columns = [(table, regime) for table in SUMMARY_TABLES for regime in table.regimes if of_paper(sets)]
     found = []
     for method in methods:
@@ -119,7 +119,7 @@ def _mean_deviation(
 def deviation_texts(
     rows: Sequence[Deviation], means: Sequence[MeanDeviation], sets: Sequence[DatasetInfo]
 ) -> list[StudyTable]:
-    """Three tables to read: means over the same datasets, means against the printed tables, single rows."""
+    """Three tables: means over the same datasets, means compared with the printed tables, single rows."""
     titles = {one.slug: dataset_title(one) for one in sets}
     figures = ("ours", "paper", "difference")
 

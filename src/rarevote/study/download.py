@@ -1,8 +1,8 @@
-"""One file over HTTP, verified: it appears under its name whole and with the right checksum, or not at all.
+"""A verified download over HTTP: the file appears complete and with the right checksum, or not at all.
 
-What has arrived when a connection breaks is kept in a ``.part`` file, which the next attempt resumes if the server can
-send a part of a file (HTTP ranges); else it starts from the beginning. A file from an old part that turns out wrong is
-thrown away and fetched once more from the beginning. A full disk leaves nothing behind.
+If a connection breaks, the data so far stay in a ``.part`` file, which the next attempt resumes if the server can
+send part of a file (HTTP ranges); otherwise it starts from the beginning. A resumed file that turns out wrong is
+deleted and fetched once more from the beginning. A full disk leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from rarevote.errors import InputError, ParameterError
 from rarevote.study.libraries import library
 
-#: Called with the bytes that have arrived so far and the bytes that there are.
+#: Called with the bytes received so far and the total.
 ByteProgress = Callable[[int, int], None]
 
 TIMEOUT = 30.0
@@ -34,18 +34,18 @@ def download(
     progress: ByteProgress | None = None,
     timeout: float = TIMEOUT,
 ) -> None:
-    """Fetch ``url`` into ``target``.
+    """Download ``url`` to ``target``.
 
-    Two downloads of one file may run at once: the first to rename the old part gets it.
+    Two downloads of one file can run at the same time: the first to rename the old part uses it.
 
     Args:
         url: an http or https address.
-        target: the file to make, in a folder that no one else writes to and on the disk of ``part``.
+        target: the file to create, in a folder that no other process writes to and on the disk of ``part``.
         n_bytes: the size that the file must have.
         sha256: the checksum that it must have, in hexadecimal.
-        part: where an unfinished download is kept for the next attempt.
+        part: the file for an unfinished download, for the next attempt.
         progress: called after each block.
-        timeout: seconds to wait for the server to say something.
+        timeout: seconds to wait for a response of the server.
 
     Raises:
         MissingExtraError: pooch is not installed.
@@ -58,7 +58,7 @@ def download(
     transfer = _Transfer(url, working, n_bytes, progress or (lambda done, total: None), timeout)
 
     def difference() -> str:
-        """What is wrong with the file, or nothing."""
+        """What is wrong with the file, or empty text."""
         size = working.stat().st_size
         if size != n_bytes:
             return f"the file has {size:,} bytes instead of {n_bytes:,}"
@@ -78,7 +78,7 @@ def download(
             )
         working.replace(target)
     except OSError as error:
-        # The network's errors are InputErrors by now: what is left is the disk, and its space is given back.
+        # Errors of the network are already InputErrors: this one is of the disk, so free its space.
         with contextlib.suppress(OSError):
             working.unlink(missing_ok=True)
         raise InputError(
@@ -91,12 +91,12 @@ def download(
 
 
 class _UnfitError(Exception):
-    """The server does not send the rest of the file that it was asked for, or more than the file has."""
+    """The server does not send the requested rest of the file, or sends too much."""
 
 
 @dataclass
 class _Transfer:
-    """A file on its way from a server, which pooch writes to block by block; ``done`` is how much of it there is."""
+    """A file during its download, which pooch writes block by block; ``done`` is the number of bytes so far."""
 
     url: str
     file: Path
@@ -106,7 +106,7 @@ class _Transfer:
     done: int = 0
 
     def receive(self) -> bool:
-        """Write what the server sends after what is there already; returns whether that was used."""
+        """Append what the server sends to the existing part; returns whether the part was used."""
         size = self.file.stat().st_size if self.file.exists() else 0
         if size == self.n_bytes:
             return True
@@ -139,7 +139,7 @@ class _Transfer:
         return bool(asked)
 
     def accept(self, response: Any, **_: Any) -> None:
-        """Judge an answer by its head; requests calls this before the body is read."""
+        """Check the headers of a response; requests calls this before the body is read."""
         self.opened.callback(response.close)
         if self.done and response.status_code in (206, 416):
             if not response.headers.get("Content-Range", "").startswith(f"bytes {self.done}-"):
@@ -155,7 +155,7 @@ class _Transfer:
                 f"{self.url}: the server offers {offered:,} bytes instead of {self.n_bytes:,}, so it is another file; "
                 "try again later"
             )
-        # What arrived before a break is kept to its last byte; urllib3's own check would lose a part of a block.
+        # Keep every byte received before a break; urllib3's own check would lose part of a block.
         response.raw.enforce_content_length = False
         self.handle = self.opened.enter_context(self.file.open("ab" if self.done else "wb"))
 
@@ -164,15 +164,15 @@ class _Transfer:
         self.handle.write(block)
         self.done += len(block)
         self.progress(min(self.done, self.n_bytes), self.n_bytes)
-        # One byte too many is enough to know that the file is wrong; an endless answer must not fill the disk.
+        # One byte too many shows that the file is wrong; an endless response must not fill the disk.
         if self.done > self.n_bytes:
             raise _UnfitError
 
     def flush(self) -> None:
-        """Nothing: pooch asks for it after each block, and closing the file is enough."""
+        """Do nothing: pooch calls it after each block, and closing the file is enough."""
 
     def broken(self, reason: object) -> InputError:
-        """The error of a transfer that can be resumed."""
+        """The error for a transfer that can be resumed."""
         return InputError(
             f"{self.url}: the download stopped after {self.done:,} of {self.n_bytes:,} bytes ({reason}); run it "
             "again to resume from there"
@@ -180,6 +180,6 @@ class _Transfer:
 
 
 def _cause(error: Exception) -> Exception:
-    """What the socket said, which requests and urllib3 wrap in errors of their own."""
+    """The error of the socket, which requests and urllib3 wrap in their own errors."""
     inner = error.__cause__ or getattr(error, "reason", None) or next(iter(error.args), None)
     return _cause(inner) if isinstance(inner, Exception) else error

@@ -1,11 +1,11 @@
-"""What all experiments share: trials over all cores, rows as CSV, charts as files, a summary, and the page.
+"""The common part of all experiments: trials on all cores, rows as CSV, charts as files, a summary, and the page.
 
-An experiment is a frozen record of its settings. It names its trials, each of which turns itself into rows; from the
-rows it makes charts, tables and sentences. Everything else happens here.
+An experiment is a frozen record of its settings. It lists its trials, each of which produces rows; from the
+rows it makes charts, tables and sentences. This module does the rest.
 
-A study publishes a :class:`StudySection`. It is kept as a small JSON file beside the figures, so that studies may be
-run one by one, and each rebuilds the page from all sections that the folder has. The page holds everything it shows: no
-script, no network, figures inline.
+A study publishes a :class:`StudySection`. It is stored as a small JSON file beside the figures, so that studies can be
+run one by one, and each rebuilds the page from all sections in the folder. The page is self-contained: no
+scripts, no network, inline figures.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from rarevote.study.tables import StudyTable, TableCell, escape_markdown, to_mar
 
 PAGE = "index.html"
 _SUFFIX = ".section.json"
-# The order of the paper, then ours; studies that are not named here come last.
+# The order on the page: studies of the paper, then ours; studies that are not named here come last.
 _ORDER = ("paper", "ablation", "synthetic", "gold", "features", "theory", "speed")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the folder: ``stem.svg`` and ``stem.png``."""
+    """A figure in the folder: ``stem.svg`` and ``stem.png``."""
 
     stem: str
     caption: str
@@ -52,16 +52,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class StudySection:
-    """A study as people read it.
+    """The section of a study on the page.
 
     Attributes:
-        name: of the study on the command line, and of its files.
+        name: name of the study on the command line and of its files.
         title: its heading.
-        findings: what it showed, in sentences.
-        figures: in the order in which they are to be seen.
+        findings: the results, as sentences.
+        figures: in the order on the page.
         tables: likewise.
-        settings: all that is needed to judge the figures, in sentences.
-        command: what was typed.
+        settings: the settings that are needed to judge the figures, as sentences.
+        command: the command that ran it.
         seconds: how long it took.
         date: the day on which it ran, in UTC.
     """
@@ -78,12 +78,12 @@ class StudySection:
 
 
 def today() -> str:
-    """The day in UTC, as 2026-03-31."""
+    """The date in UTC, such as 2026-03-31."""
     return datetime.now(UTC).date().isoformat()
 
 
 def publish(out: Path, section: StudySection) -> Path:
-    """Write a section's Markdown, keep it for the page, and rebuild the page; returns the page."""
+    """Write a section's Markdown, store it for the page, and rebuild the page; returns the path of the page."""
     if not section.date:
         section = replace(section, date=today())
     write_text(out / f"{section.name}.md", section_markdown(section))
@@ -107,7 +107,7 @@ def section_markdown(section: StudySection) -> str:
 
 
 def as_code(text: str) -> str:
-    """Text as code in Markdown; a backtick in it would end the code, so it becomes another quote."""
+    """Text as code in Markdown; a backtick would end the code, so it is replaced by another quote."""
     return f"`{text.replace('`', chr(39))}`"
 
 
@@ -153,20 +153,20 @@ def _read(path: Path) -> StudySection:
         raise InputError(f"{path}: is not a section of a study ({error}); delete it and run that study again") from None
 
 
-#: what most experiments mark methods by, and its titles
+#: the measures of most experiments, and their titles
 METRICS = {"minority_recall": "Minority recall", "balanced_accuracy": "Balanced accuracy"}
 
 
 class Trial(Protocol):
-    """One piece of an experiment that can run in a process of its own."""
+    """One part of an experiment that can run in its own process."""
 
     def run(self) -> list[Any]:
-        """The rows that it gives."""
+        """Run the trial and return its rows."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """The account of an experiment: see :class:`rarevote.study.experiment.StudySection`."""
+    """The results of an experiment: see :class:`rarevote.study.experiment.StudySection`."""
 
     findings: Sequence[str]
     charts: Sequence[Chart]
@@ -178,10 +178,10 @@ class Experiment(ABC):
     """An experiment with its settings.
 
     Attributes:
-        name: on the command line, and of its files.
+        name: name on the command line, and of its files.
         title: its heading on the page.
         unit: what its trials are called.
-        kinds: the records that its rows are, by name of the CSV file that they go to.
+        kinds: the record types of its rows, by the name of their CSV file.
     """
 
     name: ClassVar[str]
@@ -191,11 +191,11 @@ class Experiment(ABC):
 
     @abstractmethod
     def trials(self) -> Sequence[Any]:
-        """All that is to be run: each a :class:`Trial`, unless the experiment has a way of its own (:meth:`rows`)."""
+        """All trials to run: each is a :class:`Trial`, unless the experiment overrides :meth:`rows`."""
 
     @abstractmethod
     def account(self, rows: Sequence[Any]) -> Account:
-        """What the rows say."""
+        """Summarise the rows."""
 
     def rows(self, n_jobs: int | None = None, report: Report | None = None) -> list[Any]:
         """The rows of all trials, in their order."""
@@ -207,10 +207,10 @@ class Experiment(ABC):
         """Run it and write the rows as CSV, the figures, a summary and the page into ``out``.
 
         Args:
-            out: a folder, made if need be.
-            n_jobs: processes side by side; None for all cores. Results do not depend on it.
+            out: a folder, created if needed.
+            n_jobs: parallel processes; None for all cores. Results do not depend on it.
             report: called with the number of trials done.
-            command: what was typed, for the page.
+            command: the command line, for the page.
         """
         begin = time.perf_counter()
         make_folder(out)
@@ -226,7 +226,7 @@ def _run_trial(trial: Trial) -> list[Any]:
 
 
 def publish_account(out: Path, name: str, title: str, account: Account, *, command: str, begin: float) -> StudySection:
-    """Save the charts, and publish the account as the section of that name; the clock stood at ``begin``."""
+    """Save the charts, and publish the account as the section with this name; ``begin`` is the clock at the start."""
     for chart in account.charts:
         save(chart.spec, out / chart.name)
     section = StudySection(
@@ -244,11 +244,11 @@ def publish_account(out: Path, name: str, title: str, account: Account, *, comma
 
 
 def make_folder(out: Path) -> None:
-    """Make the folder for the results: better to fail before the work than after it.
+    """Create the folder for the results, before the work starts.
 
     Raises:
         MissingExtraError: a library that the study uses is not installed.
-        InputError: the folder cannot be made or written to.
+        InputError: the folder cannot be created or written to.
     """
     need_libraries()
     try:
@@ -260,13 +260,13 @@ def make_folder(out: Path) -> None:
 
 
 def fit_quietly(method: str, seed: int, votes: Any, **options: Any) -> Estimator:
-    """The method fitted to the votes; whether that converged is for the rows to say."""
+    """Fit a method to the votes without warnings; the rows say whether it converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Variant(method).estimator(seed).fit(votes, **options)
 
 
 def fit_simulated(method: str, seed: int, crowd: SimulatedCrowd, classes: Sequence[int]) -> tuple[Estimator, Scores]:
-    """The method fitted to a simulated crowd, and how it did."""
+    """Fit a method to a simulated crowd; returns the fit and its scores."""
     model = fit_quietly(method, seed, crowd.arrays, classes=classes)
     return model, score(crowd.truth[model.annotations_.tasks], model.annotations_.classes[model.label_codes()])

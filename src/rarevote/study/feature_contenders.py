@@ -26,7 +26,7 @@ from rarevote.study.peers.raykar import joint_em, logistic_regression, predicted
 
 
 class FeatureAnswer(NamedTuple):
-    """What a contender says.
+    """The answer of a contender.
 
     Attributes:
         p: probability of every class, (n, K).
@@ -47,12 +47,12 @@ class FeatureContender:
     """A way to use votes and features.
 
     Attributes:
-        name: on the command line.
-        titles: of its answers, by name: one run may give two.
+        name: name on the command line.
+        titles: titles of its answers, by name: one run can give two.
         run: turns a crowd and a seed into answers.
         is_random: whether it depends on the seed.
-        need: raises where its library is absent.
-        settings: its parameters, where it has any.
+        need: raises an error if its library is not installed.
+        settings: its parameters, if it has any.
     """
 
     name: str
@@ -65,14 +65,14 @@ class FeatureContender:
 
 def _ours(name: str, given: Callable[[FeaturedCrowd], dict[str, Any]]) -> Callable[[FeaturedCrowd, int], Answers]:
     def run(crowd: FeaturedCrowd, seed: int) -> Answers:
-        del seed  # a fit draws no random numbers
+        del seed  # a fit uses no random numbers
         task, worker, label = crowd.votes
         names = np.array(crowd.classes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RarevoteWarning)
             fitted = fit((crowd.tasks[task], worker, names[label]), **given(crowd))
             result = fitted.decide()
-        # Every item has a vote, so that nothing but the order and classes without votes differ from the crowd.
+        # Every item has a vote, so only the order and the classes without votes can differ from the crowd.
         place = {str(task): number for number, task in enumerate(crowd.tasks.tolist())}
         row = np.array([place[str(task)] for task in result.tasks.tolist()])
         own = np.array([crowd.classes.index(str(one)) for one in fitted.annotations.classes.tolist()])
@@ -86,9 +86,9 @@ def _ours(name: str, given: Callable[[FeaturedCrowd], dict[str, Any]]) -> Callab
 
 
 def out_of_sample(crowd: FeaturedCrowd) -> FloatArray:
-    """Probabilities of a classifier that never saw the votes on an item, as many people have them, (n, K).
+    """Probabilities of a classifier that never saw the votes on an item, as many users have, (n, K).
 
-    A logistic regression on the shares of the votes, in five folds; a class without votes gets next to nothing.
+    A logistic regression on the shares of the votes, in five folds; a class without votes gets a probability near 0.
     """
     settings = FeatureSettings()
     fold = folds_of([crc32(str(task).encode()) for task in crowd.tasks.tolist()], settings.folds)
@@ -107,7 +107,7 @@ def _predictions(crowd: FeaturedCrowd) -> dict[str, Any]:
 
 
 def _raykar(crowd: FeaturedCrowd, seed: int) -> Answers:
-    del seed  # it begins at the votes
+    del seed  # it starts from the votes
     return {"raykar": _by_probability(joint_em(crowd.standardised, crowd.votes, len(crowd.classes)))}
 
 
@@ -169,11 +169,11 @@ TITLES = {name: title for one in CONTENDERS.values() for name, title in one.titl
 
 
 def choose_contenders(names: list[str] | None) -> tuple[list[FeatureContender], list[str]]:
-    """Those asked for, or all whose libraries are here; and why the others are not among them.
+    """The contenders that are named, or all whose libraries are installed; and why the others are left out.
 
     Raises:
-        ParameterError: a name is not one of them.
-        MissingExtraError: one that was named needs a library that is absent.
+        ParameterError: a name is not a contender.
+        MissingExtraError: a named contender needs a library that is not installed.
     """
     unknown = [name for name in names or () if name not in CONTENDERS]
     if unknown:
@@ -195,8 +195,8 @@ def marks_of(answer: FeatureAnswer, crowd: FeaturedCrowd) -> dict[str, Any]:
     """Figures of an answer on the items with truth; the rare class is the rarest of the truth.
 
     ``flags_90_per_item`` counts the highest-ranked items that hold 90% of the class, per item that has it.
-    ``balanced_accuracy`` is of the contender's own labels, ``balanced_accuracy_same_rule`` of labels by one rule on its
-    probabilities, the same for all: ``balanced`` with its default cap.
+    ``balanced_accuracy`` is that of the contender's own labels, ``balanced_accuracy_same_rule`` that of labels by one
+    rule on its probabilities, the same rule for all: ``balanced`` with its default cap.
     """
     known = crowd.truth >= 0
     p, truth, rare = answer.p[known], crowd.truth[known], crowd.rare

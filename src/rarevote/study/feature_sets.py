@@ -1,4 +1,4 @@
-"""Datasets with features: votes, truth and one row of numbers for each item, as they are and with fewer votes."""
+"""Datasets with features: votes, truth and one row of numbers for each item, with all votes or fewer."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LABELS, _TRUTH, _FEATURES = "labels.csv", "truth.csv", ("features.parquet", "fe
 
 @dataclass(frozen=True)
 class FeatureSetInfo:
-    """A dataset of a folder.
+    """A dataset in a folder.
 
     Attributes:
-        slug: its name, which is that of its folder.
+        slug: its name, which is the name of its folder.
         source_group: datasets of one group are not independent evidence.
-        folder: where it is.
+        folder: its folder.
     """
 
     slug: str
@@ -45,14 +45,14 @@ class FeatureSetInfo:
 
 @dataclass(frozen=True, eq=False)
 class FeaturedCrowd:
-    """A crowd whose items have features, in numbers.
+    """A crowd whose items have features, with numbers instead of names.
 
     Attributes:
         tasks: names of the items, (n).
-        classes: names of the classes, those that only the truth has at the end, (K).
+        classes: names of the classes; classes that only the truth has come last, (K).
         votes: numbers of item, worker and class of each vote, (V) each.
-        features: of each item, (n, D).
-        truth: number of the true class of each item, -1 where it is not known, (n).
+        features: features of each item, (n, D).
+        truth: number of the true class of each item, -1 if it is not known, (n).
     """
 
     tasks: NDArray[Any]
@@ -63,7 +63,7 @@ class FeaturedCrowd:
 
     @property
     def n_workers(self) -> int:
-        """Workers, with votes or not."""
+        """Number of workers, with or without votes."""
         return int(self.votes[1].max()) + 1
 
     @property
@@ -81,14 +81,14 @@ class FeaturedCrowd:
 
     @cached_property
     def standardised(self) -> FloatArray:
-        """The columns that vary, centred and with unit variance, missing cells at 0, (n, d)."""
+        """The columns that vary, centred and scaled to unit variance; missing cells are 0, (n, d)."""
         names = [str(number) for number in range(self.features.shape[1])]
         columns = replace(Columns.of(self.features, np.arange(len(self.tasks)), names), axes=None)
         return columns.standard(self.features).astype(np.float64)
 
     @cached_property
     def digest(self) -> str:
-        """Changes whenever a vote, a name, a feature or a true label does."""
+        """A digest that changes if any vote, name, feature or true label changes."""
         found = hashlib.sha256()
         for array in (*self.votes, self.truth):
             found.update(array.astype("<i8").tobytes())
@@ -97,11 +97,11 @@ class FeaturedCrowd:
         return found.hexdigest()
 
     def most_votes(self) -> int:
-        """Of any item."""
+        """The largest number of votes on any item."""
         return int(np.bincount(self.votes[0]).max())
 
     def thinned(self, n_votes: int, seed: int) -> FeaturedCrowd:
-        """With at most ``n_votes`` votes per item, drawn at random."""
+        """The crowd with at most ``n_votes`` votes per item, drawn at random."""
         item = self.votes[0]
         order = np.lexsort((np.random.default_rng(seed).random(len(item)), item))
         first = np.searchsorted(item[order], np.arange(len(self.tasks)))
@@ -111,10 +111,10 @@ class FeaturedCrowd:
 
 
 def find_feature_sets(data: Path, names: Sequence[str] | None = None) -> list[FeatureSetInfo]:
-    """The datasets of a folder, or those of them that are named.
+    """The datasets in a folder, or only those that are named.
 
     Raises:
-        InputError: there is none, or one that is named is not there.
+        InputError: there is none, or a named one is not there.
     """
     if not data.is_dir():
         raise InputError(f"{data}: not a folder. {_what_is_needed()}")
@@ -141,7 +141,7 @@ def load_feature_set(info: FeatureSetInfo) -> FeaturedCrowd:
     """Read a dataset.
 
     Raises:
-        InputError: its files are not as they should be, or an item with votes has no features.
+        InputError: its files are not valid, or an item with votes has no features.
     """
     crowd = read_annotations_file(info.folder / _LABELS)
     truth = read_truth_file(info.folder / _TRUTH)

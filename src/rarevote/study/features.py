@@ -1,9 +1,9 @@
-"""What features add to votes: our fit with and without them, and rivals that use them, by votes per item.
+"""What features add to votes: our fit with and without features, and rival methods, by votes per item.
 
 Votes are thinned at random to one, two and three per item, the same draws for all contenders, and all are scored
-against the truth. A run is kept in a file of its own (:mod:`rarevote.study.kept`), so that the study resumes. Means
-are over datasets, each counting alike; differences are paired by dataset, and their intervals resample groups of
-related ones.
+against the truth. A run is stored in its own file (:mod:`rarevote.study.kept`), so that the study can resume. Means
+are over datasets with equal weights; differences are paired by dataset, and their intervals resample groups of
+related datasets.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _KEYS = [
 
 
 def check_levels(levels: Sequence[str]) -> list[str]:
-    """Numbers of votes in their order.
+    """The numbers of votes, sorted.
 
     Raises:
-        ParameterError: one is neither a whole number from 1 on nor "all".
+        ParameterError: one is neither a whole number of at least 1 nor "all".
     """
     wrong = [text for text in levels if text != ALL and not (text.isdecimal() and int(text) > 0)]
     if wrong:
@@ -72,7 +72,7 @@ def _place(votes: str) -> float:
 
 @dataclass(frozen=True)
 class FeatureRow:
-    """One run of one contender; without figures where it had no answer, which ``reason`` explains."""
+    """One run of one contender; without figures if it has no answer; ``reason`` says why."""
 
     dataset: str
     source_group: str
@@ -91,18 +91,18 @@ class FeatureRow:
 
 @dataclass(frozen=True)
 class FeatureMean:
-    """The mean of a figure over the runs on a dataset, or of such means over datasets.
+    """The mean of a figure over the runs on a dataset, or over datasets.
 
     Attributes:
         dataset: its name, or :data:`MEAN_OF_SETS`.
         votes: votes per item.
-        contender: whose.
-        figure: which.
-        sets: datasets behind it.
-        runs: runs behind it.
+        contender: name of the contender.
+        figure: name of the figure.
+        sets: number of datasets.
+        runs: number of runs.
         mean: the mean.
-        difference: from votes only, on the same datasets.
-        low: lower end of the 95% interval of the difference; only over datasets.
+        difference: difference from votes only, on the same datasets.
+        low: lower end of the 95% interval of the difference; only for means over datasets.
         high: upper end.
     """
 
@@ -128,11 +128,11 @@ class FeatureTrial:
     """One contender on one draw of the votes of one dataset.
 
     Attributes:
-        info: which dataset.
+        info: the dataset.
         votes: votes per item, a number or "all".
-        seed: of the draw, and of a contender that draws random numbers.
+        seed: seed of the draw, and of a contender that uses random numbers.
         contender: its name.
-        folder: where finished runs are kept.
+        folder: the folder for finished runs.
     """
 
     info: FeatureSetInfo
@@ -142,7 +142,7 @@ class FeatureTrial:
     folder: Path
 
     def run(self) -> list[FeatureRow]:
-        """Its rows, kept from before or made now."""
+        """Its rows, from an earlier run or computed now."""
         crowd = _load(self.info)
         key = as_key(
             {
@@ -155,7 +155,7 @@ class FeatureTrial:
         try:
             return [FeatureRow(**row) for row in (kept or {})["rows"]]
         except (KeyError, TypeError):
-            pass  # absent, or changed by hand: it is run again
+            pass  # absent, or changed by hand: run again
         rows = self._rows(crowd)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_kept(path, key, {"rows": [asdict(row) for row in rows]})
@@ -180,14 +180,14 @@ class FeatureStudy(Experiment):
     """The comparison.
 
     Attributes:
-        datasets: on which.
-        contenders: who takes part.
-        folder: where finished runs are kept.
+        datasets: the datasets to use.
+        contenders: the contenders to compare.
+        folder: the folder for finished runs.
         n_seeds: draws of the votes at each number of votes.
-        n_random_seeds: the same for contenders that draw random numbers, which are slow; also with all votes.
+        n_random_seeds: likewise for contenders that use random numbers, which are slow; also with all votes.
         levels: votes per item.
-        random_levels: the same for contenders that draw random numbers; all of ``levels`` if None.
-        notes: what is to be said beside the results.
+        random_levels: likewise for contenders that use random numbers; all of ``levels`` if None.
+        notes: notes to show beside the results.
     """
 
     name = "features"
@@ -205,7 +205,7 @@ class FeatureStudy(Experiment):
     notes: Sequence[str] = ()
 
     def trials(self) -> list[FeatureTrial]:
-        """Every contender on every draw; what takes longest comes last."""
+        """Every contender on every draw; the slowest come last."""
         return [
             FeatureTrial(info, votes, seed, contender.name, self.folder)
             for contender in self.contenders
@@ -225,7 +225,7 @@ class FeatureStudy(Experiment):
     def rows(self, n_jobs: int | None = None, report: Report | None = None) -> list[Any]:
         """The rows of all runs, and their means."""
         found: list[FeatureRow] = super().rows(n_jobs, report)
-        # Where no item has more votes than that, a number of votes is all of them.
+        # If no item has more votes than this number, it means all votes.
         levels = {name: self._levels(one) for one in self.contenders for name in one.titles}
         absent = {
             (info.slug, name): [votes for votes in of_name if votes not in _distinct(of_name, info)]
@@ -242,7 +242,7 @@ class FeatureStudy(Experiment):
         return [*runs, *means_of(runs)]
 
     def account(self, rows: Sequence[Any]) -> Account:
-        """A chart of all figures, the chart of the README, and a table a figure."""
+        """A chart of all figures, the chart of the README, and a table per figure."""
         runs = [row for row in rows if isinstance(row, FeatureRow)]
         means = [row for row in rows if isinstance(row, FeatureMean)]
         reasons = dict.fromkeys(
@@ -274,7 +274,7 @@ class FeatureStudy(Experiment):
 
 
 def _distinct(levels: Sequence[str], info: FeatureSetInfo) -> list[str]:
-    """The numbers of votes that differ from all votes of a dataset, and all where it is among them."""
+    """The numbers of votes that are fewer than all votes of a dataset, and "all" if it is among them."""
     most = _load(info).most_votes()
     fewer = [votes for votes in levels if votes != ALL and int(votes) < most]
     return fewer if len(fewer) == len(levels) else [*fewer, ALL]
@@ -285,7 +285,7 @@ def _distinct(levels: Sequence[str], info: FeatureSetInfo) -> list[str]:
 
 
 def means_of(runs: Sequence[FeatureRow]) -> list[FeatureMean]:
-    """Means of every figure by dataset and over datasets, in the order of the runs; then what each costs."""
+    """Means of every figure by dataset and over datasets, in the order of the runs; then the costs."""
     values: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     group = {row.dataset: row.source_group for row in runs}
     for figure in MARKS:
@@ -313,7 +313,7 @@ def means_of(runs: Sequence[FeatureRow]) -> list[FeatureMean]:
 
 
 def _costs(runs: Sequence[FeatureRow]) -> Iterator[FeatureMean]:
-    """Processor time of each contender for one second of our fit with features, by dataset; compiling included."""
+    """Processor time of each contender relative to our fit with features, by dataset; including compilation."""
     seconds: dict[tuple[str, str], dict[str, list[float]]] = {}
     for row in runs:
         if row.cpu_seconds is not None:
@@ -326,12 +326,12 @@ def _costs(runs: Sequence[FeatureRow]) -> Iterator[FeatureMean]:
 
 
 def over_sets(means: Sequence[FeatureMean], figure: str) -> dict[tuple[str, str], FeatureMean]:
-    """The means over datasets of a figure, by contender and votes."""
+    """The means of a figure over datasets, by contender and votes."""
     return {(one.contender, one.votes): one for one in means if (one.dataset, one.figure) == (MEAN_OF_SETS, figure)}
 
 
 def worth_in_votes(means: Sequence[FeatureMean], votes: int = 1) -> float | None:
-    """How many votes alone rank as well as ``votes`` with features; None where that is beyond the numbers run."""
+    """How many votes without features rank as well as ``votes`` with features; None if beyond the levels run."""
     found = over_sets(means, "average_precision")
     known = {int(level): one.mean for (name, level), one in found.items() if name == BASE and level != ALL}
     ours = found.get((OURS, str(votes)))
@@ -342,7 +342,7 @@ def worth_in_votes(means: Sequence[FeatureMean], votes: int = 1) -> float | None
 
 
 def findings(means: Sequence[FeatureMean]) -> list[str]:
-    """What features add, what they are worth in votes, and what a rival costs; in sentences from the numbers."""
+    """What features add, what they are worth in votes, and what a rival costs, as sentences with the figures."""
     found = over_sets(means, "average_precision")
     sentences = []
     for (name, votes), one in found.items():
@@ -388,7 +388,7 @@ def _table(means: Sequence[FeatureMean], figure: str, levels: Sequence[str]) -> 
 def _interval(one: FeatureMean | None) -> str:
     if one is None or one.difference is None or one.contender == BASE:
         return ABSENT
-    # A single group has no spread.
+    # A single group has no standard deviation.
     ends = "" if one.low is None or one.high is None else f" ({signed(one.low)} to {signed(one.high)})"
     return f"{signed(one.difference)}{ends}"
 
@@ -418,7 +418,7 @@ def _marks_chart(means: Sequence[FeatureMean], caption: str) -> Chart:
     return Chart("features_marks", title, caption, (), spec)
 
 
-#: series of the README's figure, the words at its line and its colour
+#: series of the README's figure, the label of its line and its colour
 _WORTH = {"features": ("votes and features", "rare"), "votes": ("votes only", "vote")}
 
 
@@ -427,7 +427,7 @@ def _shows_worth(means: Sequence[FeatureMean]) -> bool:
 
 
 def worth_chart(means: Sequence[FeatureMean]) -> Chart:
-    """What a feature is worth in votes: average precision with and without features, by votes per item."""
+    """What features are worth in votes: average precision with and without features, by votes per item."""
     found = over_sets(means, "average_precision")
     rows: list[dict[str, Any]] = [
         {"series": words, "votes": votes, "ap": found[name, votes].mean, "text": f"{found[name, votes].mean:.2f}"}

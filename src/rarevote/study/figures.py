@@ -1,6 +1,6 @@
 """Charts of the study from typed records.
 
-Every series keeps its colour, its mark and its dashes in all charts, so that a print in grey can be read too.
+Every series keeps its colour, its mark and its dashes in all charts, so that a greyscale print is readable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rarevote.study.measures import mean_interval
 # Pixels between neighbouring series.
 _SHIFT = 2.0
 
-# Looks from which series without one of their own choose, in this order.
+# Styles for series that have none of their own, in this order.
 _LOOKS = (
     Key("", "blue", "triangle-up", (8, 3)),
     Key("", "vermillion", "circle"),
@@ -34,11 +34,11 @@ _LOOKS = (
 
 
 def look(words: str, colour: str) -> Key:
-    """The look of that colour for a series of that name."""
+    """The style with this colour for a series with this name."""
     return next(replace(key, description=words) for key in _LOOKS if key.colour == colour)
 
 
-#: looks of the methods, by their titles
+#: styles of the methods, by title
 METHOD_KEYS: dict[str, Key] = {
     title: look(title, colour)
     for name, colour in {
@@ -59,13 +59,13 @@ class Mark:
     """A mark of a line chart.
 
     Attributes:
-        panel: which of the small charts side by side.
-        series: which line.
-        x: where.
+        panel: the small chart that it belongs to.
+        series: the line that it belongs to.
+        x: the horizontal position.
         y: the value.
         low: lower end of its interval.
         high: upper end of its interval.
-        line: where the line passes, if not through ``y``: theory, with the measurement as the mark.
+        line: where the line passes, if not through ``y``: the theory, with the measurement as the mark.
     """
 
     panel: str
@@ -80,7 +80,7 @@ class Mark:
 def marks_with_intervals(values: Iterable[tuple[str, str, float, float]]) -> list[Mark]:
     """Means with 95% intervals of all scores that share panel, series and x, in the order of first appearance.
 
-    Scores lie between 0 and 1, and so does what is drawn of their intervals.
+    Scores lie between 0 and 1, so intervals are clipped to that range.
     """
     groups: dict[tuple[str, str, float], list[float]] = {}
     for panel, series, x, value in values:
@@ -91,13 +91,13 @@ def marks_with_intervals(values: Iterable[tuple[str, str, float, float]]) -> lis
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis in words.
+    """The settings of an axis.
 
     Attributes:
         title: what it shows.
-        log: whether equal steps are equal ratios.
-        ticks: where to write numbers; chosen automatically if None.
-        format: how to write them, in the notation of d3.
+        log: whether the scale is logarithmic.
+        ticks: positions of the ticks; chosen automatically if None.
+        format: number format, in the notation of d3.
         domain: the range to show; that of the data if None.
     """
 
@@ -110,14 +110,14 @@ class Axis:
 
 @dataclass(frozen=True)
 class Reference:
-    """A level that all panels show, with words beside it."""
+    """A horizontal line in all panels, with a label."""
 
     y: float
     description: str
 
 
 def keys_for(series: Sequence[str], given: Sequence[Key] = ()) -> list[Key]:
-    """The looks of all series: their own where they have one, else one that no other series uses."""
+    """The styles of all series: their own if they have one, else one that no other series uses."""
     known = {**METHOD_KEYS, **{key.description: key for key in given}}
     taken = {known[name].colour for name in series if name in known}
     free = [key for key in _LOOKS if key.colour not in taken]
@@ -141,13 +141,13 @@ def line_chart(
 
     Args:
         marks: what to draw; panels and series come in the order of first appearance.
-        title: stands above everything.
+        title: title of the chart.
         x: the horizontal axis.
         y: the vertical axis.
-        keys: looks of series that have none of their own.
-        without_marks: series drawn as bare lines, such as a reference.
+        keys: styles of series that have none of their own.
+        without_marks: series drawn as lines without marks, such as a reference.
         reference: a level to compare with.
-        columns: panels in a row.
+        columns: panels per row.
         size: width and height of a panel in pixels.
         same_y: whether all panels share the vertical scale.
     """
@@ -164,7 +164,7 @@ def line_chart(
     line = alt.Y("line:Q", title=y.title or None, scale=y_scale, axis=_axis(y))
     layers: list[Any] = []
     for place, key in enumerate(chosen):
-        # Series stand a little apart, so that the error bars of one x do not hide each other.
+        # Series are slightly offset, so that error bars at the same x do not hide each other.
         shift = _SHIFT * (place - (len(chosen) - 1) / 2)
         own = base.transform_filter(alt.FieldEqualPredicate(key.description, "series"))
         layers.append(own.mark_line(strokeWidth=1.8, strokeDash=list(key.dash), xOffset=shift).encode(y=line))
@@ -181,7 +181,7 @@ def line_chart(
     if len(panels) == 1:
         return _dressed(small, title, chosen)
     many = _facets(small, panels, columns=columns, spacing=18)
-    # A number under every panel, so that each can be read alone.
+    # Axis labels under every panel, so that each can be read alone.
     many = many.resolve_axis(x="independent", y="independent")
     return _dressed(many if same_y else many.resolve_scale(y="independent"), title, chosen)
 
@@ -199,7 +199,7 @@ class Dot:
 def dot_chart(
     dots: Sequence[Dot], *, title: str, x: Axis, keys: Sequence[Key] = (), width: int = 250, step: int = 24
 ) -> alt.TopLevelMixin:
-    """One line per row with a mark and a number for every measure: a table that can be seen."""
+    """One line per row with a mark and a number for every measure: a table as a chart."""
     rows = list(dict.fromkeys(dot.row for dot in dots))
     panels = list(dict.fromkeys(dot.panel for dot in dots))
     chosen = keys_for(list(dict.fromkeys(dot.measure for dot in dots)), keys)
@@ -217,7 +217,7 @@ def dot_chart(
 
 @dataclass(frozen=True)
 class Track:
-    """A point of a bare line, or the one mark that stands for the whole series."""
+    """A point of a line without marks, or the single mark of the series."""
 
     panel: str
     series: str
@@ -229,7 +229,7 @@ class Track:
 def track_chart(
     tracks: Sequence[Track], *, title: str, x: Axis, y: Axis, size: tuple[int, int] = (290, 300)
 ) -> alt.TopLevelMixin:
-    """Bare lines, each with one mark of its own, one small chart per panel."""
+    """Lines with a single mark each, one small chart per panel."""
     panels = list(dict.fromkeys(track.panel for track in tracks))
     chosen = keys_for(list(dict.fromkeys(track.series for track in tracks)))
     base = alt.Chart(alt.InlineData(values=[asdict(track) for track in tracks])).encode(
@@ -242,7 +242,7 @@ def track_chart(
         own = base.transform_filter(alt.FieldEqualPredicate(key.description, "series"))
         line = own.transform_filter("!datum.is_own")
         layers.append(line.mark_line(strokeWidth=1.6, strokeDash=list(key.dash), clip=True))
-    # Marks above all lines.
+    # Draw marks above all lines.
     marks = base.transform_filter("datum.is_own").mark_point(filled=True, size=110, opacity=1)
     edge = {"stroke": alt.value(light("paper")), "strokeWidth": alt.value(1)}
     layers.append(marks.encode(shape=shapes("series", chosen), **edge))
@@ -252,7 +252,7 @@ def track_chart(
 
 
 def _reference_layers(blank: Any, reference: Reference, scale: alt.Scale) -> list[Any]:
-    # One row per panel, at its smallest x, where the words begin.
+    # One row per panel, at its smallest x, where the text begins.
     level = blank.transform_aggregate(x="min(x)", groupby=["panel"]).encode(
         y=alt.YDatum(reference.y, scale=scale), color=alt.value(light("grey"))
     )
@@ -262,7 +262,7 @@ def _reference_layers(blank: Any, reference: Reference, scale: alt.Scale) -> lis
 
 
 def _scale(axis: Axis, *, padding: int = 0) -> alt.Scale:
-    """A scale; ``padding`` keeps marks that stand at its ends off the other axis."""
+    """A scale; ``padding`` keeps marks at its ends away from the other axis."""
     return alt.Scale(
         type="log" if axis.log else "linear",
         zero=False,

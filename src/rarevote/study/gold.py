@@ -1,8 +1,8 @@
-"""Is gold needed? Methods that learn from gold against CC-Rasch without any (Figure 2 of the paper).
+"""Is gold needed? Methods that learn from gold compared with CC-Rasch without gold (Figure 2 of the paper).
 
-A share of the items has its truth revealed. Gold majority vote and gold Dawid–Skene learn about the workers from
-these items alone and then label the rest. CC-Rasch is fitted twice: without gold, on the rest only, as in the paper;
-and on everything with the same gold clamped, which the paper has not. Majority vote on the rest is the reference. All
+The truth of a share of the items is revealed. Gold majority vote and gold Dawid–Skene learn about the workers from
+these items alone and then label the rest. CC-Rasch is fitted twice: without gold, only on the rest, as in the paper;
+and on everything with the same gold clamped, which is not in the paper. Majority vote on the rest is the reference. All
 are scored on the same other items.
 """
 
@@ -39,13 +39,13 @@ from rarevote.study.tables import StudyTable, ranked
 SHARES = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
 BALANCED, IMBALANCED = 1.3, 3.0
 PER_SIDE = 4
-# Below this the rest has too few rare items for a recall that means anything.
+# Below this, the rest has too few rare items for a meaningful recall.
 MIN_ITEMS = 200
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A method and whether it is shown the gold."""
+    """A method and whether it gets the gold."""
 
     title: str
     method: str
@@ -68,7 +68,7 @@ _CC_RASCH_ALONE = "CC-Rasch without gold"
 
 @dataclass(frozen=True)
 class GoldRow:
-    """How one contender did on the items whose truth it was not given."""
+    """The scores of one contender on the items whose truth it did not get."""
 
     dataset: str
     share: float
@@ -83,7 +83,7 @@ class GoldRow:
 
 @dataclass(frozen=True, eq=False)
 class NumberedCrowd:
-    """A dataset as integers: task, worker and label of every vote, and the class of every task or -1."""
+    """A dataset as integers: task, worker and label of every vote, and the class of every task, or -1."""
 
     task: NDArray[np.int64]
     worker: NDArray[np.int64]
@@ -94,8 +94,8 @@ class NumberedCrowd:
 
 
 def number(crowd: Annotations, truth: dict[Any, Any]) -> NumberedCrowd:
-    """Names as numbers, which cut and refit fastest."""
-    # A class that only the truth names is a class too: it counts in the scores.
+    """Replace names by numbers, which are fastest to split and refit."""
+    # A class that only the truth names also counts in the scores.
     classes = [*crowd.classes.tolist(), *sorted(set(truth.values()) - set(crowd.classes.tolist()))]
     code = {name: place for place, name in enumerate(classes)}
     known = np.array([code[truth[task]] if task in truth else -1 for task in crowd.tasks.tolist()], dtype=np.int64)
@@ -107,7 +107,7 @@ def number(crowd: Annotations, truth: dict[Any, Any]) -> NumberedCrowd:
 @cache
 def _load(dataset: str, data: str | None) -> NumberedCrowd:
     with warnings.catch_warnings():
-        # What is odd about the data, the study says once and not once per process.
+        # The study warns about the data once, not once per process.
         warnings.simplefilter("ignore")
         return number(*load_annotations(dataset, data=data))
 
@@ -123,10 +123,11 @@ class GoldTrial:
     contenders: tuple[Contender, ...]
 
     def run(self) -> list[GoldRow]:
-        """Reveal a share of the truth and mark every contender on the rest."""
+        """Reveal a share of the truth and score every contender on the rest."""
         crowd = _load(self.dataset, self.data)
         known = np.flatnonzero(crowd.truth >= 0)
-        # The gold of a smaller share is part of that of a larger one: less chance between the points of a line.
+        # The gold of a smaller share is part of the gold of a larger one: this lowers the noise between points of a
+        # line.
         order = np.random.default_rng(self.seed).permutation(known)
         n_gold = max(1, int(self.share * len(known)))
         scored = order[n_gold:]
@@ -134,7 +135,7 @@ class GoldTrial:
         for contender in self.contenders:
             answer = _answers(crowd, contender, order[:n_gold], self.seed)
             found = score(crowd.truth[scored], answer[scored])
-            # Rare in the whole dataset: in a balanced one the rest may tip to another class from draw to draw.
+            # Rare in the whole dataset: in a balanced one, the rarest class of the rest can differ between draws.
             scores = (found.recall.get(crowd.rare, float("nan")), found.balanced_accuracy, found.accuracy)
             place = (self.dataset, self.share, self.seed, contender.title)
             rows.append(GoldRow(*place, n_gold, len(scored), *scores))
@@ -142,7 +143,7 @@ class GoldTrial:
 
 
 def _answers(crowd: NumberedCrowd, contender: Contender, gold: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """The class that a contender gives each task, or -1: with the gold given, or from the votes on the rest alone."""
+    """The class that a contender gives each task, or -1: with the gold, or from the votes on the rest alone."""
     classes = list(range(crowd.n_classes))
     votes = (crowd.task, crowd.worker, crowd.label)
     if contender.gold:
@@ -157,14 +158,14 @@ def _answers(crowd: NumberedCrowd, contender: Contender, gold: NDArray[np.int64]
 
 
 def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None) -> list[DatasetInfo]:
-    """The datasets to use: those named, or the largest at hand on both sides, one per source.
+    """The datasets to use: those named, or the largest available balanced and imbalanced ones, one per source.
 
-    A folder that has none of the paper's gives all of its own that are large enough.
+    A folder without datasets of the paper gives all of its datasets that are large enough.
 
-    Datasets of one source share items or workers and would say the same twice.
+    Datasets of one source share items or workers and would count the same evidence twice.
 
     Raises:
-        InputError: none is at hand, or one that was named is not.
+        InputError: none is available, or a named one is not.
     """
     if names is not None:
         chosen = [find_dataset(name, data=data) for name in names]
@@ -197,11 +198,11 @@ class GoldStudy(Experiment):
     """The comparison.
 
     Attributes:
-        datasets: on which.
+        datasets: the datasets to use.
         data: folder of datasets, see :mod:`rarevote.study.datasets`.
         methods: only contenders of these methods; all if None.
-        n_seeds: draws of gold at every share.
-        shares: of items with gold.
+        n_seeds: number of draws of gold at every share.
+        shares: shares of items with gold.
 
     Raises:
         ParameterError: no contender is of these methods.
@@ -224,11 +225,11 @@ class GoldStudy(Experiment):
 
     @property
     def contenders(self) -> tuple[Contender, ...]:
-        """Those that take part."""
+        """The contenders that take part."""
         return tuple(one for one in CONTENDERS if self.methods is None or one.method in self.methods)
 
     def trials(self) -> list[GoldTrial]:
-        """Every draw of every share; the largest datasets first, so that no core is left alone with one at the end."""
+        """Every draw of every share; the largest datasets first, so that none is left for a single core at the end."""
         folder = None if self.data is None else str(self.data)
         return [
             GoldTrial(info.slug, folder, share, seed, self.contenders)
@@ -264,7 +265,7 @@ class GoldStudy(Experiment):
 
 
 def _oddities(datasets: Sequence[DatasetInfo], data: Path | None) -> list[str]:
-    """What loading the datasets has to say, such as truth of tasks without votes."""
+    """Warnings from loading the datasets, such as truth of tasks without votes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for info in datasets:
@@ -300,7 +301,7 @@ def _chart(found: Sequence[Mark], metric: str, caption: str) -> Chart:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what it says
+# results
 
 
 def _sides(datasets: Sequence[DatasetInfo]) -> dict[str, list[DatasetInfo]]:
@@ -315,7 +316,7 @@ def _sides(datasets: Sequence[DatasetInfo]) -> dict[str, list[DatasetInfo]]:
 def lead(
     rows: Sequence[GoldRow], members: Sequence[DatasetInfo], metric: str, share: float, rival: str, base: str
 ) -> MeanInterval:
-    """How far ``rival`` is ahead of ``base`` in the mean over datasets, paired by draw, with its interval."""
+    """How far ``rival`` is ahead of ``base`` on average over datasets, paired by draw, with its interval."""
     slugs = {info.slug for info in members}
     by_seed: dict[int, list[float]] = {}
     for row in rows:
@@ -326,7 +327,7 @@ def lead(
 
 
 def findings(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo]) -> list[str]:
-    """From which share on gold beats CC-Rasch without gold, and what clamping adds; in sentences from the numbers."""
+    """From which share gold beats CC-Rasch without gold, and what clamping adds, as sentences with the figures."""
     shown = {row.contender for row in rows}
     rivals = [one.title for one in CONTENDERS if one.gold and one.title in shown]
     if _CC_RASCH_ALONE not in shown or not rivals:

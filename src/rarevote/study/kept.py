@@ -1,7 +1,7 @@
-"""Kept outcomes: one small JSON file for each piece of a study, named after everything that decides its content.
+"""Stored outcomes: one small JSON file for each part of a study, named after everything that affects its content.
 
-A file is written whole or not at all, so a study that is stopped at any point is resumed, and asking
-for it again only reads files.
+A file is written completely or not at all, so a study can be stopped at any point and resumed, and running
+it again only reads files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rarevote.io.write.atomic import replacing
 
 
 def as_key(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The key as it reads after a round trip through JSON."""
+    """The key after a round trip through JSON."""
     read_back: dict[str, Any] = json.loads(json.dumps(parts, default=repr))
     return read_back
 
@@ -29,7 +29,7 @@ def file_name(title: str, key: Mapping[str, Any]) -> str:
 
 
 def read_kept(path: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What was kept under exactly this key; None where the file is absent, or is not what was written."""
+    """The outcome stored under exactly this key; None if the file is absent or was changed."""
     try:
         found = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -38,6 +38,6 @@ def read_kept(path: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def write_kept(path: Path, key: Mapping[str, Any], content: Mapping[str, Any]) -> None:
-    """Keep an outcome."""
+    """Store an outcome."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps({"key": key, **content}, indent=1) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from rarevote.errors import MissingExtraError
 
 
 def library(name: str) -> Any:
-    """The module of that name.
+    """Import the module with this name.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -22,7 +22,7 @@ def library(name: str) -> Any:
 
 
 def need_libraries() -> None:
-    """Refuse a study before its work, not after it.
+    """Check before the study starts that its libraries are installed.
 
     Raises:
         MissingExtraError: a library that experiments use is not installed.

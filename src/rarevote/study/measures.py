@@ -1,4 +1,4 @@
-"""What methods are scored by in the study: measures and which way is better, a fit against the truth, intervals.
+"""The measures of the study: their names and directions, the score of a fit against the truth, intervals.
 
 Means have intervals by Student's t, shares by Wilson's score.
 """
@@ -23,11 +23,11 @@ from rarevote.study.libraries import library
 
 
 class Measure(NamedTuple):
-    """A figure of a method on a dataset.
+    """A measure of a method on a dataset.
 
     Attributes:
         title: its heading.
-        better: 1 where larger is better, -1 where smaller is, 0 where neither can be said.
+        better: 1 if larger is better, -1 if smaller is, 0 if neither.
     """
 
     title: str
@@ -39,7 +39,7 @@ class Measure(NamedTuple):
         return self.title + {1: " ↑", -1: " ↓", 0: ""}[self.better]
 
 
-#: of the decision: the labels as the method gives them
+#: measures of the decision: the method's own labels
 DECISION = {
     "minority_recall": Measure("Recall"),
     "minority_precision": Measure("Precision"),
@@ -47,7 +47,7 @@ DECISION = {
     "macro_f1": Measure("F1"),
     "flags_per_item": Measure("Flags per true item", 0),
 }
-#: of the ranking: probabilities alone, whatever is decided
+#: measures of the ranking: the probabilities alone, whatever the labels are
 RANKING = {
     "average_precision": Measure("AP"),
     "mean_average_precision": Measure("mAP"),
@@ -57,7 +57,7 @@ RANKING = {
     "flags_90_per_item": Measure("Flags for 90%", -1),
     "flags_95_per_item": Measure("Flags for 95%", -1),
 }
-#: of what the probabilities mean
+#: measures of calibration
 CALIBRATION = {
     "log_loss": Measure("Log loss", -1),
     "ece": Measure("ECE", -1),
@@ -85,15 +85,15 @@ RANKS = (
 
 
 def score_fit(fitted: Estimator, truth: Mapping[Any, Any]) -> dict[str, Any]:
-    """Everything that a cell keeps of a fit, on the tasks with truth.
+    """All figures of a fit that a cell stores, on the tasks with truth.
 
-    A true class without a vote is a class: its probability is 0, and its items count as missed. Where nothing
+    A true class without votes counts: its probability is 0, and its items count as missed. If no item
     got the rarest class, its precision counts as 0.
 
     Returns:
-        The :data:`SCORES` of the method's own labels; ``balanced``, the same of the balanced rule on its
-        probabilities; the :data:`RANKS`; ``minority_items``, how many items have the rarest true class; ``flagged``,
-        how many got it; and ``curve``, the corners of flags against found of the rarest class.
+        The :data:`SCORES` of the method's own labels; ``balanced``, the same scores for the balanced rule on its
+        probabilities; the :data:`RANKS`; ``minority_items``, the number of items of the rarest true class; ``flagged``,
+        the number of items labelled so; and ``curve``, the corners of found against flagged items of that class.
     """
     crowd = fitted.annotations_
     names = crowd.classes.tolist()
@@ -158,7 +158,7 @@ CONFIDENCE = 0.95
 
 
 class MeanInterval(NamedTuple):
-    """A mean and the ends of its confidence interval."""
+    """A mean with the limits of its confidence interval."""
 
     mean: float
     low: float
@@ -169,7 +169,7 @@ def mean_interval(values: Sequence[float]) -> MeanInterval:
     """The mean with its t interval, ``mean ± t_{n-1} s / sqrt(n)``.
 
     Values that are not a number (a score that could not be computed) are left out. A single value has no spread: its
-    interval is the value itself, which is honest only for a method without chance on data without chance.
+    interval is the value itself, which is right only for a deterministic method on fixed data.
 
     Example:
         >>> [round(value, 4) for value in mean_interval([0.0, 1.0, 2.0])]

@@ -1,8 +1,8 @@
-"""Operating point against ranking: how much of the rare class a method's ranking finds, and where it chose to stop.
+"""Operating points and rankings: how much of the rare class a method's ranking finds, and where its labels stop.
 
-Two methods with the same curve differ in boldness only: the bolder one finds more because it flags more, and the other
-would too. A better ranking is a higher curve. Datasets are brought together by counting flags per item that truly has
-the rarest class, and each counts alike.
+Two methods with the same curve differ only in boldness: the bolder one finds more because it flags more, and the other
+could do so too. A better ranking is a higher curve. To combine datasets, flags are counted per item that truly has
+the rarest class, and all datasets have equal weight.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rarevote.study.figures import Axis, Track, track_chart
 from rarevote.study.results import ResultRow, Results
 from rarevote.study.summaries import BINARY, MULTICLASS, Regime, members
 
-# Flags per true item at which the curves are read off.
+# Flags per true item at which the curves are evaluated.
 _STEP, _LAST = 0.05, 4.0
 #: the panels: all binary datasets, those in which one class is rare, and the others
 PANELS = (
@@ -35,11 +35,11 @@ class OperatingPoint:
     """A point of the figure.
 
     Attributes:
-        sets_of: which datasets.
-        sets: how many of them.
+        sets_of: the group of datasets.
+        sets: number of datasets.
         method: name of the method.
-        kind: "ranking" for a point of the curve, "own" for where the method's own labels stand.
-        flags_per_item: items flagged for every one that has the rarest class, in every dataset; the mean for "own".
+        kind: "ranking" for a point of the curve, "own" for the method's own labels.
+        flags_per_item: items flagged per item of the rarest class, in every dataset; the mean for "own".
         recall: mean share of the rarest class among them.
     """
 
@@ -52,7 +52,7 @@ class OperatingPoint:
 
 
 def operating_points(results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]) -> list[OperatingPoint]:
-    """All points; a method that lacks a dataset of a panel is not in it, so that curves can be compared."""
+    """All points; a method that lacks a dataset of a panel is left out of it, so that curves can be compared."""
     steps = [_STEP * step for step in range(round(_LAST / _STEP) + 1)]
     found = []
     for panel in PANELS:
@@ -77,7 +77,7 @@ def _of_panel(results: Results, panel: Regime, sets: Sequence[DatasetInfo], meth
 
 
 def operating_chart(points: Sequence[OperatingPoint]) -> Chart:
-    """The figure: a curve per method with its own point on it."""
+    """The figure: a curve per method, with the point of its own labels."""
     words = {panel.key: panel.title for panel in PANELS}
     tracks = [
         Track(
@@ -91,7 +91,7 @@ def operating_chart(points: Sequence[OperatingPoint]) -> Chart:
     ]
     title = "Operating point against ranking"
     own = [one for one in points if one.kind == "own"]
-    # Near the own points, where the curves part.
+    # Near the points of the own labels, where the curves differ.
     flags = [one.flags_per_item for one in own]
     x = (floor(2 * min(flags) - 1) / 2, max(3.0, 1.05 * max(flags)))
     y = (floor(10 * min(one.recall for one in own) - 1.5) / 10, 1.0)

@@ -1,4 +1,4 @@
-"""Is a method better, beyond chance? Paired differences to each rival, dataset by dataset.
+"""Is a method significantly better? Paired differences to each rival, dataset by dataset.
 
 The benchmark datasets are not independent: some are releases of one collection, some pool others, some share items or
 workers. An interval that resamples datasets would count the same evidence several times and be too narrow, so
@@ -22,10 +22,10 @@ from rarevote.study.tables import StudyTable, signed
 
 N_DRAWS = 10_000
 SEED = 20_270_101
-# Scores are ratios of small whole numbers: what differs by less is rounding.
+# Scores are ratios of small whole numbers: smaller differences are rounding.
 _TIE = 1e-9
 
-#: those that are judged against all others
+#: the methods that are compared with all others
 JUDGED = ("cc-rasch", "anchored-rasch")
 _DECIDED = ("minority_recall", "balanced_accuracy", "macro_f1")
 _METRICS = (*_DECIDED, "minority_precision", "flags_per_item", *RANKING, *CALIBRATION)
@@ -36,17 +36,17 @@ class Paired:
     """How a method compares with a rival over datasets.
 
     Attributes:
-        method: the method that is judged.
-        rival: the one it is compared with.
+        method: the method.
+        rival: the method that it is compared with.
         sets_of: "binary", "multiclass" or "all".
         metric: name of the metric.
-        sets: datasets that both have a figure for.
-        source_groups: groups of related datasets among them.
-        mean_difference: mean over datasets of method less rival.
+        sets: number of datasets that both have a figure for.
+        source_groups: number of groups of related datasets among them.
+        mean_difference: mean over datasets of method minus rival.
         low: lower end of the 95% bootstrap interval.
         high: upper end.
-        wins: datasets where the method is better (has less, where that is better, or where neither is).
-        ties: datasets where both are the same.
+        wins: datasets where the method is better (has the smaller value, if smaller or neither is better).
+        ties: datasets where both are equal.
         losses: datasets where the rival is better.
     """
 
@@ -73,8 +73,8 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Percentile interval of the mean difference, resampling whole groups with replacement.
 
-    A draw takes as many groups as there are; its mean is over all the datasets in them, so that a group weighs as
-    much as it has datasets.
+    A draw takes as many groups as there are; its mean is over all datasets in them, so a group is weighted by
+    its number of datasets.
     """
     names, group = np.unique(np.asarray(groups), return_inverse=True)
     if len(names) == 1:
@@ -126,7 +126,7 @@ def _compared(results: Results, sets: Sequence[DatasetInfo], place: tuple[str, s
 
 
 def paired_texts(rows: Sequence[Paired]) -> list[StudyTable]:
-    """The comparisons to read, a table for each method that is judged.
+    """The tables of the comparisons, one for each method.
 
     Ranking and calibration are shown over all datasets; over each kind they are in the CSV file.
     """

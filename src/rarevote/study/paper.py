@@ -1,4 +1,4 @@
-"""The paper's study on real data: every method on every dataset, its tables in its own layout, ours beside theirs."""
+"""The paper's study on real data: every method on every dataset, in the layout of the paper's tables."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ from rarevote.study.tables import (
 
 N_SEEDS = 4
 
-# CrowdFM would average the draws of its option vectors by itself; the paper scores each draw and averages the scores.
+# CrowdFM itself averages over the draws of its option vectors; the paper scores each draw and averages the scores.
 _AS_IN_THE_PAPER: dict[str, tuple[tuple[str, Any], ...]] = {"crowdfm": (("n_seeds", 1),)}
 
-# Whose number of flags all methods are given for ``recall_at_ds``.
+# The method whose number of flags is used for ``recall_at_ds`` of all methods.
 _YARDSTICK = "dawid-skene"
 
-# Ours beside the paper's, where it is registered.
+# Our method beside those of the paper, if it is registered.
 _BESIDE = ("anchored-rasch",)
 
 _PER_DATASET_COLUMNS = (
@@ -75,17 +75,17 @@ _PER_DATASET_COLUMNS = (
 
 @dataclass(frozen=True)
 class PaperStudy:
-    """What the study found.
+    """The results of the study.
 
     Attributes:
-        sets: the datasets it is about, absent ones included, in the paper's order.
+        sets: the datasets, including absent ones, in the paper's order.
         methods: the methods that were run, in the order of the paper's tables.
         results: figures by dataset and method.
-        ablation: means of the ablation, empty if none of its methods was asked for.
-        absent: datasets that are not at hand (by slug), and how to get them.
+        ablation: means of the ablation, empty if none of its methods was requested.
+        absent: datasets that are not available (by slug), and how to get them.
         not_run: methods that cannot run here, and why.
-        failures: fits that ended with an error: dataset, method and what it said.
-        notes: what was odd about the data.
+        failures: fits that ended with an error: dataset, method and message.
+        notes: warnings about the data.
     """
 
     sets: list[DatasetInfo]
@@ -98,22 +98,22 @@ class PaperStudy:
     notes: list[str]
 
     def means(self) -> list[MeanDeviation]:
-        """Means over datasets beside the paper's."""
+        """Means over datasets compared with the paper's."""
         return mean_deviations(self.results, self.sets, self.methods)
 
     def paired(self) -> list[Paired]:
-        """CC-Rasch, then Anchored Rasch, against each of the others."""
+        """CC-Rasch, then Anchored Rasch, compared with each of the others."""
         judged = [name for name in JUDGED if name in self.methods]
         return [
             one for name in judged for one in paired_differences(self.results, self.sets, self.methods, method=name)
         ]
 
     def operating_points(self) -> list[OperatingPoint]:
-        """Recall against flags per true item: the curve of each method, and its own point."""
+        """Recall against flags per true item: the curve of each method, and the point of its own labels."""
         return operating_points(self.results, self.sets, self.methods)
 
     def texts(self) -> dict[str, list[StudyTable]]:
-        """All tables to read, by the name of their file, in the order of the page."""
+        """All tables as text, by the name of their file, in the order of the page."""
         texts = {}
         for table in SUMMARY_TABLES:
             rows = summary_rows(table, self.results, self.sets, self.methods)
@@ -139,23 +139,23 @@ def run_paper_study(
     ablation: bool = True,
     report: Report | None = None,
 ) -> PaperStudy:
-    """Run the study, or what is left of it, and write its files into ``out``.
+    """Run the study, or what remains of it, and write its files into ``out``.
 
     Args:
-        out: folder for the tables and, below ``cells``, for finished cells.
-        data: folder of datasets; see :mod:`rarevote.study.datasets` for what happens without one.
-        cache: where downloaded datasets are kept.
-        methods: names of methods; None for those of the paper that exist here.
-        datasets: names of datasets; None for all of the paper's and others in the folder ``data`` (for these alone
-            where it has none of the paper's). Those named here must be at hand.
+        out: folder for the tables; its subfolder ``cells`` holds finished cells.
+        data: folder of datasets; see :mod:`rarevote.study.datasets` for the default.
+        cache: the folder for downloaded datasets.
+        methods: names of methods; None for the methods of the paper that exist here.
+        datasets: names of datasets; None for all of the paper's and others in the folder ``data`` (only for these
+            if it has none of the paper's). Datasets named here must be available.
         n_seeds: seeds for methods that are random.
         n_jobs: processes; None for all cores.
-        ablation: also run the ablation, for those of its methods that are among ``methods``.
+        ablation: whether to run the ablation too, for its methods that are in ``methods``.
         report: called with the progress.
 
     Raises:
         ParameterError: a name is unknown or a number is out of range.
-        InputError: a dataset that was named is not there, or files are not as they should be.
+        InputError: a named dataset is not available, or files are not valid.
     """
     if n_seeds < 1:
         raise ParameterError(f"the number of seeds must be at least 1, got {n_seeds}")
@@ -191,12 +191,12 @@ def run_paper_study(
 
 
 def study_variant(name: str) -> Variant:
-    """A method as the study runs it."""
+    """A method with the settings of the study."""
     return Variant(name, _AS_IN_THE_PAPER.get(name, ()))
 
 
 def choose_methods(names: Sequence[str] | None) -> list[str]:
-    """The methods of these names, the paper's first and in its order, then ours; None for all of these that exist."""
+    """The methods with these names, first the paper's in its order, then ours; None for all that exist."""
     wanted = list(names or ())
     for name in wanted:
         find_method(name)
@@ -205,10 +205,10 @@ def choose_methods(names: Sequence[str] | None) -> list[str]:
 
 
 def choose_datasets(names: Sequence[str] | None, data: str | Path | None = None) -> list[DatasetInfo]:
-    """The datasets of these names, the paper's first and in its order.
+    """The datasets with these names, first the paper's in its order.
 
-    None for all of the paper's and those of the folder ``data`` besides; where it has none of the paper's, for its own
-    alone.
+    None means all datasets of the paper and those in the folder ``data``; if the folder has none of the paper's, only
+    its own.
     """
     if names is not None:
         found = {one.slug: one for one in (find_dataset(name, data=data) for name in names)}
@@ -223,10 +223,10 @@ def choose_datasets(names: Sequence[str] | None, data: str | Path | None = None)
 def load_problems(
     sets: Sequence[DatasetInfo], data: str | Path | None, cache: str | Path | None, *, required: bool
 ) -> tuple[list[Problem], dict[str, str], list[str]]:
-    """The datasets that are at hand, those that are not with how to get them, and the notes of loading.
+    """The available datasets, the absent ones with how to get them, and the warnings of loading.
 
     Raises:
-        InputError: files are not as they should be, a dataset is absent although ``required``, or none is there.
+        InputError: files are not valid, a dataset is absent although ``required``, or none is available.
     """
     problems, absent, notes = [], {}, []
     for one in sets:
@@ -248,7 +248,7 @@ def _failures(outcomes: Outcomes) -> list[str]:
     failures = []
     for (dataset, variant), seeds in outcomes.items():
         settings = "".join(f" {name}={value}" for name, value in variant.settings)
-        # Seeds mostly fail alike: each reason is shown once.
+        # Seeds mostly fail for the same reason: each reason is shown once.
         reasons = dict.fromkeys(outcome.reason for outcome in seeds if outcome.status == "failed")
         failures += [f"{dataset}, {variant.method}{settings}: {reason}" for reason in reasons]
     return failures
@@ -300,7 +300,7 @@ def _facts(one: DatasetInfo) -> tuple[str, str]:
 
 
 def per_dataset_text(study: PaperStudy) -> StudyTable:
-    """The per-dataset table in the paper's layout; an absent dataset has one row that says so."""
+    """The per-dataset table in the paper's layout; an absent dataset has a single row that says so."""
     rows: list[tuple[str | TableCell, ...]] = []
     breaks = []
     for one in study.sets:

@@ -25,7 +25,7 @@ from rarevote.study.summaries import (
 from rarevote.study.tables import StudyTable, signed
 
 _KEYS = (Key("Minority recall", "vermillion", "circle"), Key("Balanced accuracy", "blue", "diamond"))
-#: of the paper's table of binary datasets, all of them and those in which one class is rare
+#: columns of the paper's table of binary datasets: all datasets, and those in which one class is rare
 HEADLINE = SummaryTable("headline", BINARY.caption, tuple(METRICS), BINARY.regimes[:2])
 
 
@@ -38,7 +38,7 @@ def _best_first(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
 
 
 def headline_chart(rows: Sequence[SummaryRow], counts: dict[str, int]) -> Any:
-    """Mean minority recall and balanced accuracy of every method, on all binary datasets and on the imbalanced."""
+    """Mean minority recall and balanced accuracy of every method, on all binary datasets and on the imbalanced ones."""
     dots = [
         Dot(title, method_title(row.method), metric_title, mean.mean)
         for key, title in _titles(counts).items()
@@ -46,7 +46,7 @@ def headline_chart(rows: Sequence[SummaryRow], counts: dict[str, int]) -> Any:
         for metric, metric_title in METRICS.items()
         if (mean := row.means[key, metric])
     ]
-    # Whole twentieths around the data.
+    # Round the limits outwards to multiples of 0.05.
     first, last = floor(20 * min(dot.value for dot in dots)), ceil(20 * max(dot.value for dot in dots))
     x = Axis(
         "mean over datasets",
@@ -67,8 +67,8 @@ def headline_table(rows: Sequence[SummaryRow], counts: dict[str, int]) -> StudyT
 
 
 def publish_paper(study: PaperStudy, out: Path, *, command: str, begin: float) -> StudySection:
-    """Add a finished paper study to the page of its folder; the clock stood at ``begin`` when it began."""
-    # The rows of all datasets, one by one against the paper's, are for the file and not for the page.
+    """Add a finished paper study to the page of its folder; ``begin`` is the clock at its start."""
+    # The comparison of single datasets with the paper is in the file, not on the page.
     tables = [table for name, texts in study.texts().items() for table in (texts[:2] if name == "deviation" else texts)]
     account = Account(
         findings=_findings(study),
@@ -97,7 +97,7 @@ def _charts(study: PaperStudy) -> list[Chart]:
 
 
 def _findings(study: PaperStudy) -> list[str]:
-    """How far our means are from those of the paper's own rows over the same datasets."""
+    """How far our means are from the means of the paper's rows over the same datasets."""
     sentences = []
     for table in SUMMARY_TABLES:
         regime = table.regimes[0]

@@ -24,19 +24,19 @@ def run_jobs(
     n_jobs: int | None = None,
     report: Report | None = None,
 ) -> list[Row]:
-    """Run ``work`` on every job and return all rows in the order of the jobs, however they were spread.
+    """Run ``work`` on every job and return all rows in the order of the jobs.
 
     Args:
         work: a function at the top of a module, so that other processes can find it.
-        jobs: what to call it with.
-        n_jobs: processes side by side; None for all cores, 1 to stay in this one.
+        jobs: the arguments, one per call.
+        n_jobs: parallel processes; None for all cores, 1 to stay in this process.
         report: called with the number of jobs done.
     """
     joblib = library("joblib")
     n_processes = max(1, min(n_jobs or joblib.cpu_count(), len(jobs)))
     notify = report or (lambda _done: None)
     notify(0)
-    # Arrays go to the processes as they are: mapped files would be read-only, for which other code is compiled.
+    # Arrays are copied to the processes: mapped files would be read-only, and need other compiled code.
     pool = joblib.Parallel(
         n_processes,
         return_as="generator_unordered",
@@ -63,7 +63,7 @@ def _placed(work: Callable[[Job], list[Row]], place: int, job: Job) -> tuple[int
 
 
 def _start_process(parent: int) -> None:
-    """Have this process end soon after its parent, which cannot say so if it was killed."""
+    """Make this process end soon after its parent, even if the parent was killed."""
 
     def watch() -> None:
         while os.getppid() == parent:

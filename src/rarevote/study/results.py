@@ -1,4 +1,4 @@
-"""What a study found per dataset and method, after its seeds have been put together."""
+"""The results of a study per dataset and method, combined over seeds."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ class ResultRow:
     Attributes:
         dataset: slug of the dataset.
         method: name of the method.
-        status: "done", "not applicable", "failed", or "absent" where the dataset is not at hand.
+        status: "done", "not applicable", "failed", or "absent" if the dataset is not available.
         reason: why there are no figures.
-        seeds: how many seeds were run; 1 where the method is not random.
+        seeds: how many seeds were run; 1 if the method is not random.
         minority_recall_sd: sample standard deviation over seeds, 0 for a single one.
-        n_iter: the most iterations that any seed took.
-        converged: whether every seed did.
-        minority_items: items that have the rarest true class.
-        flagged: items that got it; like all that follows, of those with truth.
-        minority_precision: share of these that have it; 0 where there are none.
-        average_precision: of the rarest class, by the probabilities.
-        mean_average_precision: over all true classes.
-        roc_auc: of the rarest class.
-        log_loss: in nats, probabilities below a millionth counted as that.
+        n_iter: the largest number of iterations of any seed.
+        converged: whether every seed converged.
+        minority_items: number of items of the rarest true class.
+        flagged: number of items labelled so; this and all following figures are on items with truth.
+        minority_precision: share of the flagged items that have the class; 0 if there are none.
+        average_precision: average precision of the rarest class, from the probabilities.
+        mean_average_precision: mean of the average precision over all true classes.
+        roc_auc: ROC AUC of the rarest class.
+        log_loss: in nats; probabilities below a millionth count as a millionth.
         ece: expected calibration error of the likeliest class.
-        recall_at_ds: recall among as many of the highest-ranked items as Dawid–Skene flagged; None where it was not
+        recall_at_ds: recall among as many of the highest-ranked items as Dawid–Skene flagged; None if it was not
             run.
-        r_precision: recall among as many as truly have the class.
-        flags_90: highest-ranked items to look at until 90% of the class are found.
-        flags_95: until 95% are.
+        r_precision: recall among as many of the highest-ranked items as truly have the class.
+        flags_90: number of highest-ranked items that contain 90% of the class.
+        flags_95: likewise for 95%.
         balanced: figures of the balanced rule on the same probabilities, by name.
-        curves: what flags find, one curve per seed.
+        curves: found against flagged items, one curve per seed.
     """
 
     dataset: str
@@ -83,26 +83,26 @@ class ResultRow:
 
     @property
     def flags_per_item(self) -> float | None:
-        """Items that got the rarest class for every one that has it."""
+        """Items labelled as the rarest class, per item that has it."""
         return self._per_item(self.flagged)
 
     @property
     def flags_90_per_item(self) -> float | None:
-        """Flags for 90% recall, for every item of the class."""
+        """Flags for 90% recall, per item of the class."""
         return self._per_item(self.flags_90)
 
     @property
     def flags_95_per_item(self) -> float | None:
-        """Flags for 95% recall, for every item of the class."""
+        """Flags for 95% recall, per item of the class."""
         return self._per_item(self.flags_95)
 
     def recall_at(self, n_flags: float) -> float | None:
-        """Recall of the rarest class among so many of the highest-ranked items; the mean over seeds."""
+        """Recall of the rarest class among this many of the highest-ranked items; the mean over seeds."""
         return fmean(float(curve.recall_at(n_flags)) for curve in self.curves) if self.curves else None
 
 
 _NOT_WRITTEN = ("status", "reason", "macro_f1_sd", "balanced", "curves")
-#: what ``results.csv`` has of them
+#: the fields in ``results.csv``
 RESULT_COLUMNS = tuple(field.name for field in fields(ResultRow) if field.name not in _NOT_WRITTEN)
 
 #: results by slug of the dataset and name of the method
@@ -112,10 +112,10 @@ Results = dict[tuple[str, str], ResultRow]
 def put_together(
     dataset: str, method: str, outcomes: Sequence[CellOutcome], reference: Sequence[CellOutcome] = ()
 ) -> ResultRow:
-    """The seeds of one dataset and method as one result; one failed seed spoils it.
+    """Combine the seeds of one dataset and method into one result; it fails if one seed failed.
 
     Args:
-        reference: outcomes of the method whose number of flags is the yardstick (Dawid–Skene).
+        reference: outcomes of the method whose number of flags is the reference (Dawid–Skene).
     """
     for outcome in outcomes:
         if outcome.status != "done":

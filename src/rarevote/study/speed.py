@@ -1,7 +1,7 @@
-"""Time and memory of our methods and of the libraries that others use, on the same labels.
+"""Time and memory of our methods and of other libraries, on the same labels.
 
-Every fit runs in a process of its own (:mod:`rarevote.study.peers.one_fit`), one at a time. A fit that exceeds the time
-limit is stopped and shown as such, and larger sizes are not tried for it. Peers may be installed in another Python.
+Every fit runs in its own process (:mod:`rarevote.study.peers.one_fit`), one at a time. A fit that exceeds the time
+limit is stopped and shown as such, and larger sizes are skipped. Other libraries can be installed in another Python.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class SpeedRow:
     """One fit of one library.
 
     Attributes:
-        status: "done"; "exceeded" the time limit; "failed"; "skipped" since a smaller size exceeded it.
-        seconds: of the fit alone.
-        peak_mb: most memory that the process held, its libraries and data included.
-        before_mb: memory before the fit, libraries and data included.
-        reason: of a failure.
+        status: "done"; "exceeded" the time limit; "failed"; "skipped" because a smaller size exceeded it.
+        seconds: duration of the fit alone.
+        peak_mb: peak memory of the process, including libraries and data.
+        before_mb: memory before the fit, including libraries and data.
+        reason: reason of a failure.
     """
 
     library: str
@@ -87,7 +87,7 @@ _SCRIPT = Path(__file__).parent / "peers" / "one_fit.py"
 
 
 def find_installation(library: str, python: str) -> Installation | None:
-    """The library under that Python, or None if it is not installed there.
+    """The library in this Python, or None if it is not installed there.
 
     Raises:
         InputError: there is no such Python.
@@ -103,7 +103,7 @@ def find_installation(library: str, python: str) -> Installation | None:
 
 
 def draw_labels(n_annotations: int, path: Path) -> tuple[int, int, int]:
-    """A crowd of about that many votes as integer arrays in ``path``; returns votes, tasks and workers."""
+    """Write a crowd of about this many votes as arrays to ``path``; returns its sizes (votes, tasks, workers)."""
     n_tasks = max(n_annotations // VOTES_PER_TASK, 1)
     n_workers = max(50, n_tasks // 100)
     crowd = simulate_crowd(n_tasks, n_workers, votes_per_task=VOTES_PER_TASK, random_state=0)
@@ -112,15 +112,15 @@ def draw_labels(n_annotations: int, path: Path) -> tuple[int, int, int]:
 
 
 def run_one(installation: Installation, method: str, labels: Path, time_limit: float) -> dict[str, Any]:
-    """Status and figures of one fit in a process of its own."""
+    """Status and figures of one fit in its own process."""
     command = [installation.python, str(_SCRIPT), installation.library, method, str(labels)]
     try:
-        # A folder without modules of ours, which must not stand in for those of the library.
+        # A folder without our modules, which must not shadow those of the library.
         done = subprocess.run(command, capture_output=True, text=True, timeout=time_limit, cwd=labels.parent)
     except subprocess.TimeoutExpired:
         return {"status": "exceeded"}
     if done.returncode:
-        # A process that the system killed says nothing itself.
+        # A process that the system killed gives no reason itself.
         last_line = (done.stderr.strip().splitlines() or [f"ended with code {done.returncode}"])[-1]
         return {"status": "failed", "reason": last_line[:200]}
     return {"status": "done", **json.loads(done.stdout.splitlines()[-1])}
@@ -132,9 +132,9 @@ class SpeedStudy(Experiment):
 
     Attributes:
         installations: libraries, ours first.
-        methods: which.
+        methods: the methods to compare.
         sizes: numbers of annotations.
-        time_limit: seconds after which a fit is ended.
+        time_limit: seconds after which a fit is stopped.
 
     Raises:
         ParameterError: a size or the time limit is not above 0.
@@ -155,7 +155,7 @@ class SpeedStudy(Experiment):
             raise ParameterError("sizes and the time limit must be above 0")
 
     def trials(self) -> list[tuple[int, str, Installation]]:
-        """Every method of every library that has it, the small sizes first."""
+        """Every method of every library that has it, small sizes first."""
         return [
             (size, method, installation)
             for size in sorted(self.sizes)
@@ -165,7 +165,7 @@ class SpeedStudy(Experiment):
         ]
 
     def rows(self, n_jobs: int | None = None, report: Report | None = None) -> list[SpeedRow]:
-        """One fit after the other, whatever ``n_jobs``; what exceeded the limit is not tried at larger sizes."""
+        """One fit after the other, whatever ``n_jobs``; fits that exceeded the limit are skipped at larger sizes."""
         rows: list[SpeedRow] = []
         too_slow: set[tuple[str, str]] = set()
         with tempfile.TemporaryDirectory(prefix="rarevote-speed-") as folder:
@@ -205,7 +205,7 @@ class SpeedStudy(Experiment):
 
 
 def marks(rows: Sequence[SpeedRow], value: str, time_limit: float) -> list[Mark]:
-    """Seconds or memory by size, a panel per method; the first fit that exceeded the limit stands at the limit."""
+    """Seconds or memory by size, a panel per method; the first fit that exceeded the limit is drawn at the limit."""
     found = []
     for row in rows:
         panel, y = method_title(row.method), getattr(row, value)
@@ -219,7 +219,7 @@ def marks(rows: Sequence[SpeedRow], value: str, time_limit: float) -> list[Mark]
 
 def _decades(title: str, values: Sequence[float], *, format: str) -> Axis:
     """A logarithmic axis with a tick at every power of ten around the values."""
-    # A crowd of about a million may have a few votes less: that does not add another decade.
+    # A crowd of about a million can have slightly fewer votes: that must not add another decade.
     first, last = floor(log10(min(values)) + 0.01), ceil(log10(max(values)) - 0.01)
     ticks = [10.0**power for power in range(first, max(last, first + 1) + 1)]
     return Axis(title, log=True, ticks=ticks, format=format, domain=(ticks[0], ticks[-1]))
@@ -241,17 +241,17 @@ def _charts(rows: Sequence[SpeedRow], time_limit: float) -> list[Chart]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what it says
+# results
 
 
 def _pairs(rows: Sequence[SpeedRow]) -> list[tuple[SpeedRow, SpeedRow | None]]:
-    """Our fits, each with the peer's on the same labels if the peer has the method."""
+    """Our fits, each with the fit of the other library on the same labels if it has the method."""
     peers = {(row.method, row.n_annotations): row for row in rows if row.library != OURS}
     return [(row, peers.get((row.method, row.n_annotations))) for row in rows if row.library == OURS]
 
 
 def findings(rows: Sequence[SpeedRow], time_limit: float) -> list[str]:
-    """Per method, the largest size at which both finished, and from where the peer did not."""
+    """For each method, the largest size at which both finished, and the size from which the other library did not."""
     sentences = []
     for method in dict.fromkeys(row.method for row in rows):
         title = method_title(method)

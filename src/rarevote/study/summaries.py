@@ -1,7 +1,8 @@
-"""The paper's three summary tables and ours: which datasets they count, and means over those that are at hand.
+"""The paper's three summary tables and ours: the datasets that they include, and means over the available ones.
 
-The counts in the paper's text do not agree with its tables; membership here is what reproduces the printed means and
-deviations from the per-dataset rows: all 22 two-class sets, all 11 others, and the large ones of either kind.
+The counts in the paper's text do not agree with its tables; the datasets here are those that reproduce the printed
+means and deviations from the per-dataset rows: all 22 two-class datasets, all 11 others, and the large ones of either
+kind.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DOUBTFUL_ROWS = {
 
 
 def dataset_title(info: DatasetInfo) -> str:
-    """The paper's name of a dataset, or the slug of one that the paper has not."""
+    """The paper's name of a dataset, or its slug if the paper does not have it."""
     return info.paper_name or info.slug
 
 
@@ -58,7 +59,7 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 @cache
 def printed_results() -> dict[tuple[str, str], PrintedRow]:
-    """The per-dataset table, by the paper's name of the dataset and our name of the method, in printed order.
+    """The per-dataset table, keyed by the paper's name of the dataset and our name of the method, in printed order.
 
     Example:
         >>> printed_results()["CF", "cc-rasch"].minority_recall
@@ -72,7 +73,7 @@ def printed_results() -> dict[tuple[str, str], PrintedRow]:
 
 @cache
 def printed_summaries() -> dict[tuple[str, str, str, str], PrintedMean]:
-    """The summary tables, by table, regime, method and metric.
+    """The summary tables, keyed by table, regime, method and metric.
 
     Example:
         >>> printed_summaries()["binary", "all", "cc-rasch", "balanced_accuracy"]
@@ -135,9 +136,9 @@ LARGE_SCALE = SummaryTable(
         Regime("items", "Large-scale items", lambda one: (one.n_items_truth or 0) >= LARGE_ITEMS),
     ),
 )
-#: the paper's
+#: the paper's tables
 SUMMARY_TABLES = (BINARY, MULTICLASS, LARGE_SCALE)
-#: ours: the ranking apart from the decision, over all datasets and over each kind
+#: our table: the ranking without the decision, over all datasets and over each kind
 RANKING_TABLE = SummaryTable(
     "ranking",
     "Ranking, calibration and decision",
@@ -151,17 +152,17 @@ RANKING_TABLE = SummaryTable(
 
 
 def members(regime: Regime, sets: Sequence[DatasetInfo]) -> list[DatasetInfo]:
-    """The datasets that a regime counts: of the paper's, or of all where none is the paper's."""
+    """The datasets of a regime: among the paper's datasets, or among all if there are none of the paper's."""
     return [one for one in of_paper(sets) or sets if regime.contains(one)]
 
 
 def of_paper(sets: Sequence[DatasetInfo]) -> list[DatasetInfo]:
-    """Those that the paper has."""
+    """The datasets that the paper has."""
     return [one for one in sets if one.paper_name]
 
 
 def n_at_hand(regime: Regime, sets: Sequence[DatasetInfo], absent: Collection[str]) -> int:
-    """How many of them are not among the slugs of those that are absent."""
+    """Number of these datasets that are not among the absent slugs."""
     return sum(one.slug not in absent for one in members(regime, sets))
 
 
@@ -174,14 +175,14 @@ class Mean(NamedTuple):
 
 
 def mean_over(values: Sequence[float]) -> Mean | None:
-    """Mean over datasets, or None without any."""
+    """Mean over datasets, or None if there are none."""
     if not values:
         return None
     return Mean(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
 
 def regime_mean(results: Results, regime: Regime, sets: Sequence[DatasetInfo], method: str, metric: str) -> Mean | None:
-    """Mean of a method over the datasets of a regime that are at hand; None if it lacks a figure for one of them."""
+    """Mean of a method over the available datasets of a regime; None if the method lacks a figure for one of them."""
     rows = [results[one.slug, method] for one in members(regime, sets) if (one.slug, method) in results]
     values = [row.figure(metric) for row in rows if row.status != "absent"]
     found = [value for value in values if value is not None]
@@ -198,7 +199,7 @@ class SummaryRow(NamedTuple):
 def summary_rows(
     table: SummaryTable, results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]
 ) -> list[SummaryRow]:
-    """The rows of a table; a method that does not apply to its datasets has none, as in the paper."""
+    """The rows of a table; a method that does not apply to the datasets has no row, as in the paper."""
     rows = [
         SummaryRow(
             method,
@@ -216,7 +217,7 @@ def summary_rows(
 def mean_lines(
     table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False
 ) -> list[tuple[str | TableCell, ...]]:
-    """The lines of a table: a method, then its means by regime and metric, the best of each highlighted."""
+    """The lines of a table: a method, then its means by regime and metric, with the best highlighted."""
     columns = []
     for regime in table.regimes:
         for metric in table.metrics:
@@ -229,7 +230,7 @@ def mean_lines(
 def summary_text(
     table: SummaryTable, rows: Sequence[SummaryRow], sets: Sequence[DatasetInfo], absent: Collection[str]
 ) -> StudyTable:
-    """A summary table in the paper's layout, with a note on what is absent from it."""
+    """A summary table in the paper's layout, with a note on absent datasets."""
     counts = [
         f"{regime.title}: {n_at_hand(regime, sets, absent)} of {len(members(regime, sets))}" for regime in table.regimes
     ]
@@ -247,7 +248,7 @@ def summary_text(
 
 
 def ranking_texts(results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]) -> list[StudyTable]:
-    """The ranking table, one for each kind of datasets; a method without a figure for all of a kind is not in it."""
+    """The ranking tables, one per kind of datasets; a method that lacks a figure for one dataset is left out."""
     texts = []
     for regime in RANKING_TABLE.regimes:
         table = RANKING_TABLE._replace(regimes=(regime,))

@@ -1,8 +1,8 @@
-"""Made-up crowds with known truth: what happens to the rare class as its specialists vanish (Figure 1 of the paper).
+"""Simulated crowds with known truth: how the rare class fares as its specialists vanish (Figure 1 of the paper).
 
-Three sweeps over the crowd of :func:`rarevote.simulate.crowds.simulate_crowd`, one parameter moving at a time.
-*Specialists* is the paper's: a quarter of the workers is good at both classes, a quarter at none, and the other half
-moves from specialists of the rare class to specialists of the frequent one. *Imbalance* and *votes* are ours.
+Three sweeps over the crowd of :func:`rarevote.simulate.crowds.simulate_crowd`, one parameter at a time.
+*Specialists* is from the paper: a quarter of the workers is good at both classes, a quarter at neither, and the rest
+changes from specialists of the rare class to specialists of the frequent one. *Imbalance* and *votes* are ours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RIVALS = ("majority-vote", "dawid-skene", "glad")
 
 @dataclass(frozen=True)
 class CrowdSettings:
-    """The crowd of all sweeps, except for what a sweep changes. The paper prints neither accuracies nor crowd size."""
+    """The crowd of all sweeps, except for what a sweep changes. The paper states neither accuracies nor crowd size."""
 
     n_tasks: int = 3000
     n_workers: int = 60
@@ -44,7 +44,7 @@ class CrowdSettings:
     accuracies: Mapping[str, Sequence[float]] = field(default_factory=lambda: dict(DEFAULT_ACCURACIES))
 
     def in_words(self) -> str:
-        """The settings as a sentence to stand under a figure."""
+        """The settings as a sentence for the caption of a figure."""
         accuracies = "; ".join(f"{name} {row[FREQUENT]:g} / {row[RARE]:g}" for name, row in self.accuracies.items())
         return (
             f"{self.n_tasks:,} tasks, {self.n_workers} workers, imbalance {self.imbalance:g}, "
@@ -58,13 +58,13 @@ class CrowdSettings:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A parameter of the crowd that moves.
+    """A sweep over one parameter of the crowd.
 
     Attributes:
-        name: of the sweep and its figure.
-        title: of the figure.
-        axis: the parameter in words.
-        values: where it stops.
+        name: name of the sweep and of its figure.
+        title: title of the figure.
+        axis: title of the axis.
+        values: the values of the parameter.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Sweep:
         return {"imbalance": x} if self.name == "imbalance" else {"votes_per_task": x}
 
     def in_words(self, x: float) -> str:
-        """The crowd at ``x``."""
+        """A description of the crowd at ``x``."""
         if self.name == "specialists":
             return f"{percent(x)} majority specialists and no minority specialists"
         return f"an imbalance of {x:g}" if self.name == "imbalance" else f"{x:g} votes per task"
@@ -106,7 +106,7 @@ SWEEPS = (
 
 @dataclass(frozen=True)
 class SyntheticRow:
-    """How one method did on one crowd."""
+    """The scores of one method on one crowd."""
 
     sweep: str
     x: float
@@ -130,13 +130,13 @@ class SweepTrial:
     crowd: CrowdSettings
 
     def run(self) -> list[SyntheticRow]:
-        """Draw the crowd and mark every method on it."""
+        """Draw the crowd and score every method on it."""
         settings = {**vars(self.crowd), **self.sweep.settings_at(self.x)}
         crowd = simulate_crowd(**settings, random_state=self.seed)
         rows = []
         for name in self.methods:
             model, found = fit_simulated(name, self.seed, crowd, [FREQUENT, RARE])
-            # The recall of the rare class by name: in a balanced crowd chance decides which class is rarer.
+            # The recall of the rare class by name: in a balanced crowd, either class can be the rarer one.
             scores = (found.recall.get(RARE, float("nan")), found.balanced_accuracy, found.macro_f1, found.accuracy)
             rows.append(SyntheticRow(self.sweep.name, self.x, self.seed, name, *scores, bool(model.converged_)))
         return rows
@@ -147,10 +147,10 @@ class SyntheticStudy(Experiment):
     """The sweeps.
 
     Attributes:
-        methods: what is compared.
-        n_seeds: crowds at every stop.
-        sweeps: which of them.
-        crowd: what they do not change.
+        methods: the methods to compare.
+        n_seeds: crowds at every value.
+        sweeps: the sweeps to run.
+        crowd: the settings that the sweeps do not change.
     """
 
     name = "synthetic"
@@ -164,7 +164,7 @@ class SyntheticStudy(Experiment):
     crowd: CrowdSettings = field(default_factory=CrowdSettings)
 
     def trials(self) -> list[SweepTrial]:
-        """Every seed at every stop of every sweep."""
+        """Every seed at every value of every sweep."""
         return [
             SweepTrial(sweep, x, seed, tuple(self.methods), self.crowd)
             for sweep in self.sweeps
@@ -173,7 +173,7 @@ class SyntheticStudy(Experiment):
         ]
 
     def account(self, rows: Sequence[SyntheticRow]) -> Account:
-        """A chart per sweep, and how flat the methods are over that of the specialists."""
+        """A chart per sweep, and how much the recall of the methods changes with the specialists."""
         caption = f"Mean and 95% interval (t) over {self.n_seeds} crowds. {self.crowd.in_words()}"
         has_specialists = any(sweep.name == "specialists" for sweep in self.sweeps)
         return Account(
@@ -201,12 +201,12 @@ def _chart(sweep: Sweep, found: Sequence[Mark], caption: str) -> Chart:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what the sweep over specialists says
+# results of the sweep over specialists
 
 
 @dataclass(frozen=True)
 class Flatness:
-    """How much a method's minority recall moves as minority specialists give way to majority specialists.
+    """How much a method's minority recall changes as majority specialists replace minority specialists.
 
     Attributes:
         method: its name.
@@ -226,7 +226,7 @@ class Flatness:
 
 
 def flatness(rows: Sequence[SyntheticRow], method: str) -> Flatness:
-    """The movement of a method's recall over the sweep of specialists."""
+    """How a method's recall changes over the sweep of specialists."""
     by_seed: dict[int, dict[float, float]] = {}
     for row in rows:
         if row.sweep == "specialists" and row.method == method:
@@ -246,7 +246,7 @@ def steepness_gap(flat: Flatness, rival: Flatness) -> MeanInterval:
 
 
 def findings(rows: Sequence[SyntheticRow], methods: Sequence[str], sweeps: Sequence[Sweep]) -> list[str]:
-    """What the sweeps show, in sentences made from the numbers."""
+    """The results of the sweeps, as sentences with the figures."""
     sentences = []
     for sweep in sweeps:
         if sweep.name == "specialists" and "cc-rasch" in methods:

@@ -18,14 +18,14 @@ from typing import Any, Literal, NamedTuple
 from rarevote.io.write.atomic import replacing
 from rarevote.study.libraries import library
 
-#: what stands where there is no figure
+#: shown if there is no figure
 ABSENT = "–"
 
 Rank = Literal["", "best", "second"]
 
 
 class TableCell(NamedTuple):
-    """A cell of a table; the best and the second best of a column stand out."""
+    """A cell of a table; the best and the second best of a column are highlighted."""
 
     text: str
     rank: Rank = ""
@@ -33,16 +33,16 @@ class TableCell(NamedTuple):
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table before it has a format.
+    """A table that is independent of the output format.
 
     Attributes:
-        columns: headings; the first ``n_text_columns`` columns are set to the left, the others to the right.
+        columns: headings; the first ``n_text_columns`` columns are left-aligned, the others right-aligned.
         rows: cells, as text or as :class:`TableCell`.
         caption: what the table shows.
-        groups: headings above the headings: (title, number of columns), the text columns not counted.
+        groups: headings above the column headings: (title, number of columns), not counting the text columns.
         notes: sentences below the table.
-        n_text_columns: columns that hold words.
-        breaks: rows before which a little space belongs.
+        n_text_columns: number of columns that hold text.
+        breaks: rows that have a little space before them.
     """
 
     columns: Sequence[str]
@@ -60,7 +60,7 @@ class StudyTable:
 
     @property
     def group_of_column(self) -> list[str]:
-        """The heading above each heading, which may be empty."""
+        """The group heading above each column heading; may be empty."""
         titles = [title for title, width in self.groups for _ in range(width)]
         return [""] * (len(self.columns) - len(titles)) + titles
 
@@ -68,10 +68,10 @@ class StudyTable:
 def ranked(
     values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True, better: int = 1
 ) -> list[TableCell]:
-    """The cells of a column, the best (and second best) highlighted; equals share a rank.
+    """The cells of a column, with the best (and second best) highlighted; equal values share a rank.
 
-    Without ``texts`` the values are written with three decimals. ``better`` is 1 where larger is better, -1 where
-    smaller is, and 0 where nothing is to be highlighted.
+    Without ``texts`` the values are written with three decimals. ``better`` is 1 if larger is better, -1 if
+    smaller is, and 0 to highlight nothing.
     """
     texts = [ABSENT if value is None else f"{value:.3f}" for value in values] if texts is None else texts
     distinct = sorted({value for value in values if value is not None}, reverse=better > 0) if better else []
@@ -81,12 +81,12 @@ def ranked(
 
 
 def mean_and_sd(mean: float | None, sd: float | None) -> str:
-    """``0.732 ± 0.209``, as the paper prints it."""
+    """``0.732 ± 0.209``, as in the paper."""
     return ABSENT if mean is None else f"{mean:.3f} ± {sd or 0.0:.3f}"
 
 
 def signed(difference: float) -> str:
-    """``+0.006``; what rounds to nothing has no minus."""
+    """``+0.006``; a value that rounds to zero has no minus sign."""
     return f"{round(difference, 3) + 0.0:+.3f}"
 
 
@@ -98,18 +98,18 @@ _MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in "\\|*_`[]"} | {"<": "&l
 
 
 def escape_markdown(text: str) -> str:
-    """Text that shows as it is inside a table of Markdown."""
+    """Escape text for a Markdown table."""
     return text.translate(_MARKDOWN)
 
 
 def to_markdown(table: StudyTable) -> str:
-    """The table in Markdown, with its notes below; the caption is left to the page around it."""
+    """The table in Markdown, with its notes below; the caption is not included."""
 
     def shown(cell: TableCell) -> str:
         mark = {"": "", "best": "**", "second": "_"}[cell.rank]
         return f"{mark}{escape_markdown(cell.text)}{mark}"
 
-    # Markdown knows one row of headings: a group joins the headings below it.
+    # Markdown has one row of headings: a group heading is joined to the headings below it.
     headings = [
         escape_markdown(f"{group}: {name}" if group else name)
         for group, name in zip(table.group_of_column, table.columns, strict=True)
@@ -147,18 +147,18 @@ _LATEX = str.maketrans(
 
 
 def escape_latex(text: str) -> str:
-    """Text that prints as it is, the mathematical signs of our tables included."""
+    """Escape text for LaTeX, including the mathematical signs of our tables."""
     return text.translate(_LATEX)
 
 
 def to_latex(table: StudyTable, *, label: str, long: bool = False) -> str:
-    """The table for a LaTeX document that loads ``booktabs`` (and ``longtable`` where ``long``)."""
+    """The table for a LaTeX document that loads ``booktabs`` (and ``longtable`` if ``long``)."""
 
     def shown(cell: TableCell) -> str:
         command = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}[cell.rank]
         return command.format(escape_latex(cell.text))
 
-    # What stands between two rows goes before the first cell of the second: pandas has no place for it.
+    # Text between two rows goes before the first cell of the second: pandas has no other place for it.
     body = [[shown(cell) for cell in row] for row in table.cells]
     for place in table.breaks:
         body[place][0] = "\\addlinespace[2pt]\n" + body[place][0]
@@ -187,17 +187,17 @@ def to_latex(table: StudyTable, *, label: str, long: bool = False) -> str:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write ``path`` whole or not at all."""
+    """Write ``path`` completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write records as CSV; numbers with six decimals, None as nothing."""
+    """Write records as CSV; numbers with six decimals, None as an empty cell."""
     values = [[_as_text(row[name]) for name in columns] for row in rows]
     with replacing(path) as temporary:
-        # As objects: a column of whole numbers and gaps would become one of fractions.
+        # As objects: a column of integers with gaps would become floats.
         frame = library("pandas").DataFrame(values, columns=list(columns), dtype=object)
         frame.to_csv(temporary, index=False, lineterminator="\n")
     return path

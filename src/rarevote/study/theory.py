@@ -1,10 +1,10 @@
-"""The jury condition against simulation: when a majority vote recovers the rare class, and when it cannot.
+"""The jury condition and simulations: when a majority vote recovers the rare class, and when it cannot.
 
 Two experiments. *Growing crowds*: three crowds that are equally good at the frequent class and differ on the rare
-one. In the first the condition of :mod:`rarevote.diagnose.jury` holds; in the second it fails though the mean accuracy
-is above 1/2, so the vote still succeeds, since the condition is sufficient and not necessary; in the third the mean
-accuracy is below 1/2. The error of the vote per class is simulated and also computed exactly, and so is the share of
-the rare class among the answers (the corollary). *Specialists*: every worker knows one class only, and the recall of
+one. In the first the condition of :mod:`rarevote.diagnose.jury` holds; in the second it fails although the mean
+accuracy is above 1/2, so the vote still succeeds, since the condition is sufficient but not necessary; in the third the
+mean accuracy is below 1/2. The error of the vote per class is simulated and also computed exactly, and so is the share
+of the rare class among the answers (the corollary). *Specialists*: every worker knows one class only, and the recall of
 both classes is compared between methods that can distinguish the two and methods that cannot.
 """
 
@@ -32,7 +32,7 @@ from rarevote.study.tables import StudyTable
 FREQUENT, RARE = 0, 1
 CLASS_TITLES = ("frequent class", "rare class")
 RARE_SHARE = 1 / 8
-# Odd, so that a vote between two classes has no ties, and one above tens, so that shares of a crowd round alike.
+# Odd, so that a vote between two classes has no ties, and a multiple of ten plus one, so that shares round alike.
 SIZES = (11, 21, 31, 51, 81, 131, 211, 401)
 
 
@@ -49,7 +49,7 @@ class Jury:
     parts: tuple[tuple[float, float, float], ...]
 
     def accuracies(self, size: int) -> NDArray[np.float64]:
-        """The accuracies of a crowd of that size, shape ``(size, 2)``; shares rounded, the sum kept."""
+        """The accuracies of a crowd of this size, shape ``(size, 2)``; shares are rounded with their sum kept."""
         ends = np.floor(np.cumsum([share for share, *_ in self.parts]) * size + 0.5).astype(int)
         counts = np.diff(ends, prepend=0)
         return np.repeat([part[1:] for part in self.parts], counts, axis=0)
@@ -65,7 +65,7 @@ JURIES = (
 def vote_error(accuracies: NDArray[np.float64]) -> float:
     """Exact probability that a majority of an odd number of independent voters is wrong on a two-class question.
 
-    The number of right votes is a sum of independent coins: Poisson's binomial distribution.
+    The number of right votes has a Poisson binomial distribution.
 
     Example:
         >>> round(vote_error(np.array([0.8, 0.8, 0.8])), 6)     # 0.2^3 + 3 0.2^2 0.8
@@ -76,7 +76,7 @@ def vote_error(accuracies: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class GrowthRow:
-    """A crowd of a kind and size: what the condition says, and what majority vote did."""
+    """A crowd of some kind and size: the condition, and the result of the majority vote."""
 
     jury: str
     size: int
@@ -161,7 +161,7 @@ class SpecialistTrial:
     methods: tuple[str, ...]
 
     def run(self) -> list[SpecialistRow]:
-        """Draw the crowd and take the recall of both classes under every method."""
+        """Draw the crowd and compute the recall of both classes for every method."""
         crowd = simulate_crowd(
             **SPECIALIST_CROWD,  # type: ignore[arg-type]
             p_good=0.0,
@@ -182,11 +182,11 @@ class SpecialistTrial:
         return rows
 
 
-#: compared in the crowd of specialists
+#: the methods that are compared in the crowd of specialists
 METHODS = ("majority-vote", "glad", "dawid-skene", "cc-rasch")
 
 _ANSWERED = "rare class among the answers"
-# The rare class looks alike in both figures.
+# The rare class has the same style in both figures.
 _KEYS = [look(title, "vermillion") for title in (CLASS_TITLES[RARE], _ANSWERED)]
 
 
@@ -195,11 +195,11 @@ class TheoryStudy(Experiment):
     """Both experiments.
 
     Attributes:
-        methods: compared in the crowd of specialists.
-        n_seeds: crowds of specialists at every share.
-        n_items: items that a growing crowd labels.
-        sizes: of the growing crowds.
-        shares: of majority specialists.
+        methods: methods that are compared in the crowd of specialists.
+        n_seeds: number of crowds of specialists at every share.
+        n_items: number of items that a growing crowd labels.
+        sizes: sizes of the growing crowds.
+        shares: shares of majority specialists.
     """
 
     name = "theory"
@@ -222,7 +222,7 @@ class TheoryStudy(Experiment):
         ]
 
     def account(self, rows: Sequence[GrowthRow | SpecialistRow]) -> Account:
-        """Error, answers and recall as charts, the three crowds as a table."""
+        """Charts of error, answers and recall, and a table of the three crowds."""
         growth = [row for row in rows if isinstance(row, GrowthRow)]
         specialists = [row for row in rows if isinstance(row, SpecialistRow)]
         crowd = SPECIALIST_CROWD
@@ -312,7 +312,7 @@ def _specialist_chart(rows: Sequence[SpecialistRow], n_seeds: int) -> Chart:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what it says
+# results
 
 
 def _largest(rows: Sequence[GrowthRow], class_name: str) -> list[GrowthRow]:

@@ -1,1 +1,1 @@
-"""What runs in a process of its own, under whatever Python has the library that is measured."""
+"""Code that runs in a separate process, in the Python that has the measured library."""

@@ -1,10 +1,10 @@
-"""CROWDLAB by cleanlab: the probability of every class, put together from the weights that cleanlab reports.
+"""CROWDLAB by cleanlab: the probability of every class, computed from the weights that cleanlab reports.
 
 cleanlab reports the weights of model and annotators and how well annotators agree with the consensus, and for each item
-the probability of one class only. By its authors' definition (Goh et al., 2022) that of any class is the mean, weighted
-by the model's and the annotators' weights, of the model's probability and of the annotators' votes, each of which
-counts ``P`` for its own class and ``(1 - P) / (K - 1)`` for any other; ``P`` is the mean agreement over items with
-several votes.
+the probability of one class only. By its authors' definition (Goh et al., 2022), the probability of any class is the
+mean, weighted by the model's and the annotators' weights, of the model's probability and of the annotators' votes, each
+of which counts ``P`` for its own class and ``(1 - P) / (K - 1)`` for any other; ``P`` is the mean agreement over items
+with several votes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def crowdlab(votes: tuple[IntArray, IntArray, IntArray], model: FloatArray) -> F
 
     Raises:
         MissingExtraError: cleanlab is not installed.
-        InputError: cleanlab has no answer to such votes; it needs items with several votes.
+        InputError: cleanlab cannot use these votes; it needs items with several votes.
     """
     rater = need_library("cleanlab.multiannotator", NEEDS)
     item, worker, label = votes

@@ -1,10 +1,11 @@
-"""One fit, timed, in a process of its own: ``python one_fit.py LIBRARY METHOD LABELS.npz`` prints a line of JSON.
+"""One timed fit in its own process: ``python one_fit.py LIBRARY METHOD LABELS.npz`` prints a line of JSON.
 
-Run by path under any Python that has the library, so it imports nothing of rarevote unless rarevote is what is
-measured. ``python one_fit.py LIBRARY`` prints the version of the library, or null where it is not installed.
+It is run by path in any Python that has the library, so it imports nothing of rarevote unless rarevote is
+measured. ``python one_fit.py LIBRARY`` prints the version of the library, or null if it is not installed.
 
-The clock covers ``fit`` only. Imports, reading the file, building a peer's data frame and a first fit on a few votes
-(which loads or compiles code) come before. Fits of less than a second are repeated and the fastest counts.
+The clock covers ``fit`` only. Imports, reading the file, building the data frame of another library and a first fit on
+a few votes (which loads or compiles code) are not timed. Fits of less than a second are repeated and the fastest
+counts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Arrays = tuple[Any, Any, Any]
 
 
 def installed_version(library: str) -> str | None:
-    """The version of a library here, or None if it is not installed."""
+    """The version of a library in this Python, or None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -44,7 +45,7 @@ def installed_version(library: str) -> str | None:
 
 
 def prepare(library: str, method: str) -> Callable[[Arrays], Callable[[], object]]:
-    """A function from labels to the fit that is to be timed."""
+    """A function that turns labels into the fit to time."""
     if library == "rarevote":
         from rarevote.methods.registry import find_method
 
@@ -82,9 +83,9 @@ def measure(library: str, method: str, labels: str) -> dict[str, Any]:
 
 
 def resident_mb(entry: str) -> float:
-    """Memory of this process: ``VmRSS`` for now, ``VmHWM`` for its peak.
+    """Memory of this process: ``VmRSS`` is the current value, ``VmHWM`` the peak.
 
-    The kernel's own table is asked first: what ``getrusage`` calls the peak includes the process that started this one.
+    The kernel's table comes first: the peak of ``getrusage`` includes the process that started this one.
     """
     try:
         with open("/proc/self/status", encoding="ascii") as table:  # noqa: PTH123 - no reason to load pathlib
@@ -97,7 +98,7 @@ def resident_mb(entry: str) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    """Answer on stdout with a line of JSON."""
+    """Print the result as a line of JSON."""
     warnings.simplefilter("ignore")
     if len(arguments) == 1:
         print(json.dumps(installed_version(arguments[0])))

@@ -1,14 +1,14 @@
-"""Raykar's joint EM: a logistic regression and the confusion of each annotator, learnt together from the votes.
+"""Raykar's joint EM: a logistic regression and the confusion of each annotator, learned together from the votes.
 
-The class of an item is drawn by the regression, ``softmax(x_i B + b)``, and each vote by the confusion row of its
-annotator (Raykar et al., 2010; several classes as there). E-step and M-step alternate::
+The class of an item is drawn from the regression, ``softmax(x_i B + b)``, and each vote from the confusion row of its
+annotator (Raykar et al., 2010; several classes as in the paper). E-step and M-step alternate::
 
     mu_ik  ~  softmax(x_i B + b)_k  prod over votes of  conf_r[k, y_ir]
     conf_r[k, l]  ~  sum over votes of r for l of  mu_ik  +  c_kl
     (B, b) = the regression on the soft labels mu, with a ridge
 
-with ``c`` of 2 on the diagonal and 1 beside it, shared by the other classes, and the ridge ``d / 2 |B|^2`` of ``d``
-standardised columns, which lets the features cause a variance of 1 in a logit.
+with ``c`` of 2 on the diagonal and a total of 1 off it, shared by the other classes, and the ridge ``d / 2 |B|^2`` of
+``d`` standardised columns, which lets the features cause a variance of 1 in a logit.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def logistic_regression(
         x: columns, (n, d).
         soft: soft labels, (n, K).
         ridge: weight of ``|B|^2 / 2``; intercepts have none.
-        start: from where.
-        max_iter: steps of L-BFGS at most.
+        start: the starting point.
+        max_iter: the largest number of L-BFGS steps.
     """
     padded = np.column_stack([x, np.ones(len(x))])
     shape = (padded.shape[1], soft.shape[1])
@@ -55,7 +55,7 @@ def logistic_regression(
 
 
 def predicted(x: FloatArray, slopes: FloatArray) -> FloatArray:
-    """Probabilities by a regression, (n, K)."""
+    """Probabilities from a regression, (n, K)."""
     return np.asarray(softmax(x @ slopes[:-1] + slopes[-1]))
 
 
@@ -73,7 +73,7 @@ def joint_em(
         x: standardised columns, (n, d).
         votes: numbers of item, annotator and class, (V) each.
         n_classes: K.
-        max_iter: rounds of E-step and M-step at most.
+        max_iter: the largest number of rounds of E-step and M-step.
         tol: largest change of a probability at which it stops.
     """
     item, worker, label = votes

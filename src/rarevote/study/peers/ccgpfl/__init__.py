@@ -1,7 +1,7 @@
-"""CCGPFL: a crowd whose classes and annotators are Gaussian processes of the items' features.
+"""CCGPFL: a crowd model in which classes and annotators are Gaussian processes of the items' features.
 
-Rebuilt from its definition, for the study of features; it is not offered for aggregating, see docs/methods.md. It needs
-JAX, the extra ``study-gp``; nothing here loads it before :func:`need_jax`.
+Implemented from its definition, for the study of features; it is not offered as a method, see docs/methods.md. It needs
+JAX, the extra ``study-gp``; nothing here imports it before :func:`need_jax`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rarevote.errors import need_library
 
 
 def need_jax() -> None:
-    """Refuse before the work where JAX is absent.
+    """Check that JAX is installed.
 
     Raises:
         MissingExtraError: JAX is not installed.

@@ -8,7 +8,7 @@ features ``x`` are ``f_j(x) = sum_q a_qj g_q(x)``, ``j = 1 .. K + R``::
             - sum_q KL(q(v_q) || N(0, I))
 
 where ``zeta = softmax(f_1 .. f_K)`` and ``lambda_r = sigmoid(f_{K+r})`` at ``x_n``, and ``L_q L_q'`` is the covariance
-of the inducing inputs. Only votes that were cast count. Expectations are over the normal margins of the ``f_j``: of
+of the inducing inputs. Only existing votes count. Expectations are over the normal marginals of the ``f_j``: of
 zeta by samples, of lambda by Gauss–Hermite quadrature.
 """
 
@@ -20,18 +20,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# Bits of JAX are single by default; the Cholesky factors need double ones.
+# JAX uses single precision by default; the Cholesky factors need double precision.
 jax.config.update("jax_enable_x64", True)
 
-Array = Any  # of JAX or NumPy
+Array = Any  # an array of JAX or NumPy
 
-JITTER = 1e-6  # on the diagonal of a covariance, before its factor
+JITTER = 1e-6  # added to the diagonal of a covariance, before it is factored
 _NODES, _WEIGHTS = np.polynomial.hermite.hermgauss(20)
 _LEAST = 1e-15  # of 1 - zeta, whose power has no slope at 0
 
 
 class GPParameters(NamedTuple):
-    """What is learnt.
+    """The learned parameters.
 
     Attributes:
         inputs: z, (M, D).
@@ -57,7 +57,7 @@ class GPParameters(NamedTuple):
 
 
 class CastVotes(NamedTuple):
-    """The votes that were cast: numbers of item, annotator and class, (V) each."""
+    """The votes: numbers of item, annotator and class, (V) each."""
 
     item: Array
     worker: Array
@@ -65,7 +65,7 @@ class CastVotes(NamedTuple):
 
 
 def _covariance(x: Array, z: Array, log_scale: Array) -> Array:
-    """Of the processes between two sets of inputs, (Q, rows of x, rows of z)."""
+    """Covariances of the processes between two sets of inputs, (Q, rows of x, rows of z)."""
     squares = (x**2).sum(1)[:, None] + (z**2).sum(1) - 2.0 * x @ z.T
     return jnp.exp(-0.5 * jnp.maximum(squares, 0.0) * jnp.exp(-2.0 * log_scale)[:, None, None])
 
@@ -95,7 +95,7 @@ def processes(parameters: GPParameters, x: Array) -> tuple[Array, Array]:
 
 
 def class_margins(parameters: GPParameters, moments: tuple[Array, Array], n_classes: int) -> tuple[Array, Array]:
-    """Means and standard deviations of the functions of the classes, (N, K) each, from those of the processes."""
+    """Means and standard deviations of the class functions, (N, K) each, from those of the processes."""
     mixing = parameters.mixing[:, :n_classes]
     return moments[0] @ mixing, jnp.sqrt(moments[1] @ mixing**2)
 
@@ -120,9 +120,9 @@ def bound(parameters: GPParameters, x: Array, votes: CastVotes, noise: Array, ga
     """The bound.
 
     Args:
-        parameters: what is learnt.
+        parameters: the learned parameters.
         x: features, (N, D).
-        votes: those that were cast.
+        votes: the votes.
         noise: standard normal draws for the expectation over zeta, (S, N, K).
         gamma: exponent of ``1 - zeta``.
     """

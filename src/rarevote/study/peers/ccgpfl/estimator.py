@@ -1,4 +1,4 @@
-"""The estimator of CCGPFL: start, ascent of the bound by Adam, and probabilities with and without the item's votes."""
+"""The estimator of CCGPFL: start, maximisation of the bound by Adam, probabilities with and without an item's votes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
 _DRAWS = 2000  # of zeta, for a prediction
 _START_SD = 0.5  # of the processes at the inducing inputs
 _START_NOISE = 0.1
-# Arrays that the gradient holds for each one of the bound, and the most memory that they may take.
+# Arrays that the gradient needs for each array of the bound, and the most memory that they may take.
 _COPIES = 6
 _MAX_BYTES = 8e9
 
 
 @dataclass(frozen=True, eq=False)
 class PrincipalAxes:
-    """The first principal components of standardised columns, of unit variance in the mean.
+    """The first principal components of standardised columns, with a mean variance of one.
 
     Attributes:
         mean: of the columns, (D).
@@ -45,13 +45,13 @@ class PrincipalAxes:
 
     @classmethod
     def of(cls, features: FloatArray, components: int) -> PrincipalAxes:
-        """Of these rows; constant columns count for nothing."""
+        """The components of these rows; constant columns are ignored."""
         mean, sd = features.mean(axis=0), features.std(axis=0)
         varies = sd > 1e-9 * np.maximum(1.0, np.abs(mean))
         scale = np.where(varies, 1.0 / np.where(varies, sd, 1.0), 0.0)
         _, length, axes = np.linalg.svd((features - mean) * scale, full_matrices=False)
         kept = min(components, max(int((length > 1e-6 * length[0]).sum()), 1))
-        # One scale for all: what varies most counts most in a distance.
+        # One scale for all: the component that varies most counts most in a distance.
         size = max(float(np.sqrt((length[:kept] ** 2).mean() / len(features))), 1e-12)
         return cls(mean, scale[:, None] * axes[:kept].T / size)
 
@@ -62,18 +62,18 @@ class PrincipalAxes:
 
 @dataclass(frozen=True)
 class CCGPFL:
-    """A crowd whose classes and annotators are Gaussian processes of the features.
+    """A crowd model in which classes and annotators are Gaussian processes of the features.
 
     Attributes:
-        components: principal components of the features that it sees.
+        components: number of principal components of the features to use.
         inducing: M, inducing inputs.
-        processes: Q, latent processes; where classes and annotators are fewer, one for each of them.
-        steps: of Adam, each over all votes.
+        processes: Q, latent processes; at most one per class and annotator.
+        steps: steps of Adam, each over all votes.
         rate: step size of Adam.
         samples: draws for the expectation over zeta of each item.
-        batch: S, how many of them each step takes, in turn.
+        batch: S, the number of draws that each step uses, in turn.
         gamma: exponent of ``1 - zeta`` in the bound.
-        seed: of the start and of the draws.
+        seed: seed of the start and of the draws.
     """
 
     components: int = 20
@@ -97,14 +97,14 @@ class CCGPFL:
         """Maximise the bound.
 
         Args:
-            features: of all items, with votes or not, finite numbers, (N, D).
-            votes: numbers of item, annotator and class of the votes that were cast, (V) each.
+            features: features of all items, with or without votes, finite numbers, (N, D).
+            votes: numbers of item, annotator and class of the votes, (V) each.
             n_classes: K.
             n_workers: R.
             report: called with the number of steps done.
 
         Raises:
-            InputError: its functions are too many for the memory.
+            InputError: the model needs too much memory.
         """
         n_processes = min(self.processes, n_classes + n_workers)
         self._check_size(len(features), len(votes[0]), n_classes, n_workers, n_processes)
@@ -128,13 +128,13 @@ class CCGPFL:
         return CCGPFLFit(parameters, axes, n_classes, self.seed, np.array(history))
 
     def _start(self, x: FloatArray, n_processes: int, n_functions: int, rng: np.random.Generator) -> GPParameters:
-        """Inducing inputs at random items; the first functions each with a process of its own, and a little of all."""
+        """Inducing inputs at random items; the first functions each use their own process, and a little of others."""
         n_inducing = min(self.inducing, len(x))
         mixing = _START_NOISE * rng.standard_normal((n_processes, n_functions))
         mixing[np.arange(n_processes), np.arange(n_processes)] += 1.0
         started = GPParameters(
             inputs=x[rng.choice(len(x), n_inducing, replace=False)],
-            log_scale=np.full(n_processes, 0.5 * np.log(x.shape[1])),  # the size of x
+            log_scale=np.full(n_processes, 0.5 * np.log(x.shape[1])),  # the shape of x
             constant=_START_NOISE * rng.standard_normal(n_processes),
             mixing=mixing,
             mean=_START_NOISE * rng.standard_normal((n_processes, n_inducing)),
@@ -156,13 +156,13 @@ class CCGPFL:
 
 @dataclass(frozen=True, eq=False)
 class CCGPFLFit:
-    """A fitted crowd.
+    """A fitted model.
 
     Attributes:
-        parameters: what was learnt.
-        axes: how it sees features.
+        parameters: the learned parameters.
+        axes: the principal components of the features.
         n_classes: K.
-        seed: of the draws for predictions.
+        seed: seed of the draws for predictions.
         history: the bound before each step, (steps).
     """
 
@@ -173,7 +173,7 @@ class CCGPFLFit:
     history: FloatArray
 
     def predict(self, features: FloatArray) -> FloatArray:
-        """``E[zeta]`` of any items from their features alone, (N, K): the votes on an item have no part in it."""
+        """``E[zeta]`` of any items from their features alone, (N, K): the votes on an item are not used."""
         centre, sd = map(np.asarray, class_margins(self.parameters, self._moments(features), self.n_classes))
         rng = np.random.default_rng(self.seed)
         draws = (softmax(centre + sd * rng.standard_normal(self.n_classes)) for _ in range(_DRAWS))
@@ -184,9 +184,9 @@ class CCGPFLFit:
         return np.asarray(reliability(self.parameters, self._moments(features), CastVotes(*votes), self.n_classes))
 
     def predict_with_votes(self, features: FloatArray, votes: tuple[IntArray, IntArray, IntArray]) -> FloatArray:
-        """Our variant: the votes on the item put back by Bayes' rule, (N, K).
+        """Our variant: also uses the votes on the item, by Bayes' rule, (N, K).
 
-        With its ``lambda``, an annotator gives the true class with that probability, and else any class at random::
+        An annotator gives the true class with probability ``lambda``, and otherwise any class at random::
 
             p_k  ~  zeta_k  prod over votes of  lambda_r [y_r = k] + (1 - lambda_r) / K
         """
@@ -205,7 +205,7 @@ def _step(
     parameters: GPParameters, first: GPParameters, second: GPParameters, number: Array, x: Array, votes: CastVotes,
     noise: Array, gamma: float, rate: float,
 ) -> tuple[GPParameters, GPParameters, GPParameters, Array]:  # fmt: skip
-    """One step of Adam up the bound: parameters, both moments, and the bound before it."""
+    """One step of Adam: parameters, both moments, and the bound before the step."""
     value, slope = jax.value_and_grad(bound)(parameters, x, votes, noise, gamma)
     first = jax.tree.map(lambda moment, g: _FIRST * moment + (1.0 - _FIRST) * g, first, slope)
     second = jax.tree.map(lambda moment, g: _SECOND * moment + (1.0 - _SECOND) * g**2, second, slope)
@@ -217,5 +217,5 @@ def _step(
     return moved, first, second, value
 
 
-# Compiled once for all fits of a size.
+# Compiled once for all fits of the same size.
 _compiled_step = jax.jit(_step)
