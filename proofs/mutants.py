@@ -11,7 +11,7 @@ Resumable: outcomes are in ``results.jsonl`` of the work folder, and a mutant wh
 again, unless it survived and ``--again`` is given. Writes docs/evidence/mutants.csv, a row a mutant: *killed* (a test
 failed, or did not end), *survived* (no test failed) or *not tested* (no test calls the function).
 ``proofs/mutants_equivalent.csv`` lists survivors that change no behaviour, with the reason; these are *equivalent*.
-Decided mutants are all others.
+Decided mutants are all others. A row has a hash of the code of its file; ``make release-check`` compares it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from typing import Any
 
 from benchmarks import evidence
 
-from proofs.sources import code_of
+from proofs.sources import code_of, digest
 
 SOURCE = evidence.REPOSITORY / "src"
 PACKAGE = SOURCE / "rarevote"
@@ -317,7 +317,8 @@ def rows_of(results: list[dict[str, Any]], reasons: Mapping[str, str]) -> list[d
     """Rows of evidence; a survivor that has a reason is equivalent."""
     rows = []
     for one in results:
-        reason = reasons.get(one["place"] + " " + one["change"], "") if one["outcome"] != "killed" else ""
+        named = f"{one['place'].partition(':')[0]} {one['change']}"
+        reason = reasons.get(named, "") if one["outcome"] != "killed" else ""
         outcome = "equivalent" if reason else one["outcome"]
         layer = next(layer for layer in LAYERS if one["place"].startswith(f"{layer}/"))
         rows.append(
@@ -327,11 +328,11 @@ def rows_of(results: list[dict[str, Any]], reasons: Mapping[str, str]) -> list[d
 
 
 def known_reasons() -> dict[str, str]:
-    """Reasons for equivalent mutants, by place and change."""
+    """Reasons for equivalent mutants, by file and change; a line's number would change with the lines above it."""
     if not EQUIVALENT.exists():
         return {}
     with EQUIVALENT.open(newline="", encoding="utf-8") as handle:
-        return {f"{row['place']} {row['change']}": row["reason"] for row in csv.DictReader(handle)}
+        return {f"{row['file']} {row['change']}": row["reason"] for row in csv.DictReader(handle)}
 
 
 def main() -> None:
@@ -363,14 +364,13 @@ def main() -> None:
         source = (PACKAGE / mutant.file).read_text(encoding="utf-8")
         key = mutant.key(source)
         begin = time.monotonic()
-        found = known.get(key)
+        found, place = known.get(key), f"{mutant.file}:{mutant.line}"
         if found is None:
             if begin >= end:
                 return
             tests = chosen_tests(mutant, calls)
             expected = sum(calls["seconds"][test] for test in tests)
             outcome, said = copies.run(mutant, tests, expected) if tests else ("not tested", "")
-            place = f"{mutant.file}:{mutant.line}"
             found = {"key": key, "place": place, "change": mutant.change(source), "outcome": outcome, "said": said}
             found["seconds"] = round(time.monotonic() - begin, 1)
         with lock:
@@ -381,11 +381,13 @@ def main() -> None:
                     f"{len(results) + 1}/{len(chosen)} {found['outcome']}: {found['place']} {found['change']}",
                     flush=True,
                 )
-            results.append(found)
+            results.append({**found, "place": place})  # the line may have moved since
 
     with ThreadPoolExecutor(options.at_once) as pool:
         list(pool.map(decide, chosen))
     rows = rows_of(results, known_reasons())
+    for row in rows:
+        row["code"] = digest([f"src/rarevote/{row['place'].partition(':')[0]}"])
     killed, equivalent = (sum(row["outcome"] == name for row in rows) for name in ("killed", "equivalent"))
     print(f"{killed} of {len(rows) - equivalent} decided mutants killed, {equivalent} equivalent")
     if not options.dry and rows:

@@ -7,7 +7,8 @@ Prints what is wrong, and ends with 1 if anything is:
 - the tree differs from its commit;
 - a row of any file in docs/evidence was measured on a tree that differed from its commit;
 - a row of the battery was measured with other code than that of today, is missing, or has findings;
-- fewer than 400 mutants were tried, or fewer than 92% of those that are not equivalent were killed;
+- fewer than 400 mutants were tried, fewer than 92% of those that are not equivalent were killed, or the code of a file
+  changed since;
 - a block of docs/robustness.md is not what the evidence says.
 """
 
@@ -71,7 +72,9 @@ def _mutants() -> list[str]:
         return [f"mutants.csv: {len(rows)} of {MUTANTS} mutants tried"]
     if sum(decided) < LEAST_KILLED * len(decided):
         return [f"mutants.csv: {sum(decided)} of {len(decided)} mutants killed, {LEAST_KILLED:.0%} are wanted"]
-    return []
+    code = {row["place"].partition(":")[0]: row["code"] for row in rows}
+    changed = [file for file, then in sorted(code.items()) if digest([f"src/rarevote/{file}"]) != then]
+    return [f"mutants.csv: {_MEANING['changed']}: {', '.join(changed)}"] if changed else []
 
 
 _MEANING = {"changed": "the code changed since it was measured", "not run": "never measured"}

@@ -213,7 +213,11 @@ def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_brok
     toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "MUTANTS", 3)
-    mutants = [{"outcome": outcome, **STAMP} for outcome in ("killed", "equivalent", "killed")]
+    (toy / "src" / "rarevote").mkdir(parents=True)
+    mutated = toy / "src" / "rarevote" / "mutated.py"
+    mutated.write_text("x = 1\n")
+    row = {"place": "mutated.py:1", "code": sources.digest(["src/rarevote/mutated.py"], toy), **STAMP}
+    mutants = [{"outcome": outcome, **row} for outcome in ("killed", "equivalent", "killed")]
     evidence.write("mutants", mutants, command="some")
     ledger = Ledger(toy / "ledger.jsonl")
     for job in battery.wanted([], 1.0):
@@ -235,9 +239,12 @@ def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_brok
     evidence.write("toy", rows)
     evidence.write("mutants", mutants[:2], command="some")
     assert release.problems() == ["mutants.csv: 2 of 3 mutants tried"]
-    evidence.write("mutants", [*mutants, {"outcome": "survived", **STAMP}], command="some")
+    evidence.write("mutants", [*mutants, {"outcome": "survived", **row}], command="some")
     assert release.problems() == ["mutants.csv: 2 of 3 mutants killed, 92% are wanted"]
     evidence.write("mutants", mutants, command="some")
+    mutated.write_text("x = 2\n")
+    assert release.problems() == ["mutants.csv: the code changed since it was measured: mutated.py"]
+    mutated.write_text("x = 1\n")
     monkeypatch.setattr(evidence, "commit", lambda: "abc-dirty")
     assert release.problems() == ["the tree differs from its commit"]
 
