@@ -42,7 +42,7 @@ def float32_table() -> str:
 def large_table() -> str:
     """A million tasks: whole fits of a frame beside crowd-kit's Dawid–Skene."""
     return table(
-        ["fit", "votes", "crowd-kit's Dawid–Skene, s", "ours, s", "times faster", "of its memory"],
+        ["fit", "votes", "crowd-kit's Dawid–Skene, s", "ours, s", "times faster", "share of its memory"],
         [
             [
                 f"{row['method']}, ids are {row['ids']}, crowd {row['seed']}",

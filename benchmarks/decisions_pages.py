@@ -18,7 +18,7 @@ def interval_table() -> str:
             counts = [f"{row[name]} of {of}" for name in ("independent_covers", "shared_covers", "expected_covers")]
             told = [f"{float(row['expected_width']):.2f}", f"{row['told']} of {of}"]
             rows.append([row["method"], row["figure"], *counts, *told])
-    head = ["labels of", "figure", "independent errors", "shared errors", "both", "mean width", "says something"]
+    head = ["labels of", "figure", "independent errors", "shared errors", "both", "mean width", "informative"]
     return pages.table(head, rows)
 
 
@@ -38,16 +38,16 @@ def verdict_text() -> str:
     rows = {row["dataset"]: row for row in read("verdict") if not row["dataset"].startswith("mean of")}
     rank, area = rows.pop("rank correlation"), rows.pop("AUC")
     means = [row for row in read("verdict") if row["dataset"].startswith("mean of")]
-    said = ", ".join(
-        f"{float(row['accuracy']):.0%} of the labels of {row['dataset'].removeprefix('mean of ')} (“{row['verdict']}”)"
+    said = " and ".join(
+        f"{float(row['accuracy']):.0%} in the {row['dataset'].removeprefix('mean of ')} crowds with “{row['verdict']}”"
         for row in means
     )
     return (
-        f"On {len(rows)} public crowds ([figures](../evidence/verdict.csv)) the rank correlation of the expected "
-        f"accuracy with the true one is {rank['expected_accuracy']}, that of the verdict of version 0.2, which went by "
-        f"the gravest reason, {rank['verdict_before']}. The AUC of finding those with at least 80% of the labels right "
-        f"is {area['expected_accuracy']}, and {area['verdict_before']}. By verdict, on average right are "
-        f"{said}."
+        f"On {len(rows)} public crowds ([figures](../evidence/verdict.csv)) the rank correlation between the expected "
+        f"and the true accuracy is {rank['expected_accuracy']}; for the verdict of version 0.2, which followed the "
+        f"most serious reason, it is {rank['verdict_before']}. The AUC of finding the crowds with at least 80% of the "
+        f"labels right is {area['expected_accuracy']}, and {area['verdict_before']} for version 0.2. The mean share "
+        f"of right labels is {said}."
     )
 
 
@@ -60,10 +60,10 @@ def promise_text() -> str:
     worst = min(kept, key=kept.__getitem__)
     total, good = (sum(int(row[name]) for row in made) for name in ("promised", "kept_on_all_items"))
     return (
-        f"{rows[0]['samples']} random samples of 5% from each of {len(rows)} real datasets: a recall of 0.9 with 80% "
-        f"confidence was promised {total:,} times, on {len(made)} datasets (on the others the samples hold too few of "
-        f"the class), and kept {good:,} times, {good / total:.0%}; on the worst of the {len(often)} with at least 100 "
-        f"promises, {worst}, {kept[worst]:.0%}."
+        f"Measured with {rows[0]['samples']} random samples of 5% from each of {len(rows)} real datasets: a recall of "
+        f"0.9 with 80% confidence was promised {total:,} times, on {len(made)} datasets (on the others the samples "
+        f"have too few items of the class). The promise was kept {good:,} times, or {good / total:.0%}. Of the "
+        f"{len(often)} datasets with at least 100 promises, {worst} is the worst, with {kept[worst]:.0%} kept."
     )
 
 
@@ -106,9 +106,10 @@ def shared_skill_text() -> str:
         if row["way"] == "shared skill"
     ]
     return (
-        "A skill that an annotator brings from one label to the next was measured on the same crowds, with all votes "
-        f"and with three per item: it changed the balanced accuracy by {min(change):+.3f} to {max(change):+.3f}, "
-        f"{median(change):+.3f} in the middle. It is left out: each label learns about its annotators alone."
+        "A model in which an annotator's skill carries over from one label to the next was measured on the same "
+        f"crowds, with all votes and with three per item: it changed the balanced accuracy by {min(change):+.3f} to "
+        f"{max(change):+.3f} (median {median(change):+.3f}). rarevote therefore estimates the skills for each label "
+        "separately."
     )
 
 
@@ -146,10 +147,10 @@ def realised_cost_table() -> str:
     head = [
         "a miss costs",
         "cost of `--cost` over that of one label for all (median)",
-        "the same of the default's labels",
+        "cost of the default's labels over that of one label for all (median)",
         "`--cost` is worse than one label for all",
-        "the default's labels are",
-        "was said to be worse",
+        "the default's labels are worse",
+        "warnings that `--cost` is worse",
     ]
     return pages.table(head, table)
 
@@ -159,7 +160,7 @@ def recall_target_table() -> str:
     names = {
         "shared": "shared errors, curve learnt without the source group",
         "shipped": "shared errors, curve as shipped (`--min-recall`)",
-        "both": "both worlds together, curve learnt without the source group",
+        "both": "both cases together, curve learnt without the source group",
         "independent": "independent errors (`--errors independent`)",
     }
     rows = [row for row in read("recall_targets") if row["dataset"].startswith("mean of")]
@@ -177,7 +178,7 @@ def recall_target_table() -> str:
 
 
 def plan_table() -> str:
-    """Accuracy by votes an item for each way to assign them; then the votes for what uniform assignment has with 5."""
+    """Accuracy by votes per item for each way to assign them; then the votes that reach what uniform has with 5."""
     rows = read("plan_replay")
     means = [row for row in rows if row["dataset"].startswith("mean of")]
     ways = list(dict.fromkeys(row["way"] for row in means))
@@ -199,4 +200,4 @@ def plan_table() -> str:
 
     last = [votes_needed(way, measure) for measure in ("accuracy", "average_precision") for way in ways]
     head = ["votes per item", *(f"accuracy, {way}" for way in ways), *(f"average precision, {way}" for way in ways)]
-    return pages.table(head, [*shown, ["**votes for what uniform has with 5**", *last]])
+    return pages.table(head, [*shown, ["**votes needed to reach uniform with 5**", *last]])

@@ -119,14 +119,14 @@ EXAMPLES: tuple[Example, ...] = (
             "Pass the votes that it was made from."),
     Example("InputError", "aggregate cut.json", "The file was cut off while it was written or copied.",
             "Copy it again, and compare its size with that of the original."),
-    Example("InputError", "aggregate cut.csv.gz", "A compressed file is damaged or incomplete.", "Copy it again.",
+    Example("InputError", "aggregate cut.csv.gz", "The compressed file is damaged or incomplete.", "Copy it again.",
             cut=r"(?<=cut off: ).*(?=\))"),
     Example("InputError", "audit status deep.json", "The JSON is nested more deeply than any plan.",
             "Check which program wrote it: this is not a plan."),
-    Example("InputError", "aggregate damaged.xlsx", "A spreadsheet is damaged or is something else.",
+    Example("InputError", "aggregate damaged.xlsx", "The file is damaged, or is not a spreadsheet.",
             "Open it in a spreadsheet program and save it again, or save it as `.csv`.", cut=r"(?<=\().*(?=\))"),
-    Example("InputError", "aggregate damaged.arrow", "An Arrow or Feather file is damaged; it is checked before it is "
-            "read.", "Write it again.", cut=r"(?<=\().*(?=\))"),
+    Example("InputError", "aggregate damaged.arrow", "The Arrow or Feather file is damaged; such files are checked "
+            "before they are read.", "Write it again.", cut=r"(?<=\().*(?=\))"),
     Example("InputError", "aggregate ragged.csv", "A cell contains the delimiter and has no quotes around it.",
             "Put the cell in quotes, or export with another delimiter."),
     Example("InputError", "aggregate votes.csv more.json", "All files of a command are read as one table.",
@@ -142,11 +142,11 @@ EXAMPLES: tuple[Example, ...] = (
             "Copy the id from the result."),
     Example("InputError", "aggregate votes.csv --out result.txt",
             "The ending of the name sets the format, and this ending is unknown.", "Use one of the endings listed."),
-    Example("InputError", "aggregate votes.csv --out nowhere/result.csv", "Folders are not created: a typing "
-            "error would create one.", "Create the folder, or correct the name."),
+    Example("InputError", "aggregate votes.csv --out nowhere/result.csv", "The folder of an output file is not "
+            "created, because a typing error would create a wrong one.", "Create the folder, or correct the name."),
     Example("InputError", "predict some.model votes.csv", "The file is damaged, or is not a model.",
             "Write it again with `--model-out`.", cut=r"(?<=\().*(?=\))"),
-    Example("InputError", "audit status plan.json", "The plan was changed or is something else.",
+    Example("InputError", "audit status plan.json", "The plan was changed, or the file is not a plan.",
             "Restore it from a copy: an audit needs its original plan."),
     Example("InputError", "aggregate -",
             "Standard input, compressed files and spreadsheets are copied to the temporary folder.",
@@ -170,7 +170,8 @@ EXAMPLES: tuple[Example, ...] = (
             "Use one of those listed."),
     Example("ParameterError", "aggregate votes.csv --rare crack", "No class has this name.",
             "Use a class of the data, or add one with `--class`."),
-    Example("ParameterError", "aggregate votes.csv --min-recall defect=90", "A recall is a share.", "Write 0.9."),
+    Example("ParameterError", "aggregate votes.csv --min-recall defect=90", "A recall is a share between 0 and 1.",
+            "Write 0.9 instead of 90."),
     Example("ParameterError", "aggregate votes.csv --decide balanced --min-recall defect=0.9",
             "Two decision rules were given.", "Choose one."),
     Example("ParameterError", "aggregate votes.csv -m majority-vote --gold truth.csv",
@@ -185,13 +186,16 @@ EXAMPLES: tuple[Example, ...] = (
     Example("MissingExtraError", "aggregate votes.csv --out result.xlsx", "Spreadsheets need a library that the basic "
             "installation does not have.", "Install the extra that the message names, or use another format.",
             within=without("openpyxl")),
-    Example("MissingExtraError", "aggregate votes.csv --out result.arrow", "So do Arrow files.", "Install the extra.",
+    Example("MissingExtraError", "aggregate votes.csv --out result.arrow", "Arrow files need a further library.",
+            "Install the extra.",
             within=without("pyarrow")),
-    Example("MissingExtraError", "aggregate votes.csv --engine dask --out results", "So does the cluster.",
+    Example("MissingExtraError", "aggregate votes.csv --engine dask --out results",
+            "The dask engine needs further libraries.",
             "Install the extra.", within=without("distributed")),
-    Example("MissingExtraError", "audit review plan.json --no-browser", "So does the workbench.", "Install the extra.",
+    Example("MissingExtraError", "audit review plan.json --no-browser", "The workbench needs further libraries.",
+            "Install the extra.",
             within=without("uvicorn")),
-    Example("MissingExtraError", "study theory --out study", "So do the experiments of the paper.",
+    Example("MissingExtraError", "study theory --out study", "The experiments of the paper need further libraries.",
             "Install the extra.", within=without("joblib")),
     Example("NotEnoughMemoryError", "aggregate many.csv -m dawid-skene -q",
             "The method keeps a table of all classes by all classes for every worker, and this machine has "
@@ -202,11 +206,11 @@ EXAMPLES: tuple[Example, ...] = (
             "No scheduler answers at this address, or it refuses the connection.",
             "Check the address, the network and the certificates.", cut=r"(?<=\().*(?=\))"),
     # warnings
-    Example("RarevoteWarning", "aggregate votes.csv -m cc-rasch -q", "The crowd cannot answer the question; the "
-            "result is still written. With `--strict` the exit code is 3.", "Read what the message says about the "
-            "classes before you use them; more annotators per item help."),
+    Example("RarevoteWarning", "aggregate votes.csv -m cc-rasch -q", "The votes are too few or too contradictory "
+            "for a reliable answer; the result is still written. With `--strict` the exit code is 3.",
+            "Check the classes that the message names before you use the labels; more annotators per item help."),
     Example("ConvergenceWarning", "aggregate votes.csv -m cc-rasch --set n_iter=2 -q",
-            "The iterations ended before the fit converged. With `--strict` the exit code is 3.",
+            "The fit reached its iteration limit before it converged. With `--strict` the exit code is 3.",
             "Allow more iterations with `--set n_iter=...`."),
     # what is not an error of ours
     Example("", "aggregate votes.csv --ouput result.csv", "An option or a command is misspelt.", "`--help` lists them.",
@@ -217,8 +221,8 @@ EXAMPLES: tuple[Example, ...] = (
     Example("", "aggregate votes.csv", "The machine or a limit (`ulimit -v`) has less memory than the data need.",
             "Use a larger machine, or `--engine dask`.", within=_raising("rarevote.api.read", MemoryError()),
             cut=r"(?<=; ).*(?= are available)"),
-    Example("", "aggregate votes.csv", "A bug in rarevote: errors in your data have their own messages.",
-            "Please report it, with what `RAREVOTE_DEBUG=1` shows.",
+    Example("", "aggregate votes.csv", "This is a bug in rarevote: errors in your data have their own messages.",
+            "Please report it with the output of `RAREVOTE_DEBUG=1`.",
             within=_raising("rarevote.api.read", ZeroDivisionError("division by zero"))),
 )  # fmt: skip
 
@@ -273,6 +277,10 @@ def provoked(example: Example, folder: Path) -> tuple[str, int, str]:
     return named, done.returncode, re.sub(example.cut, "…", said) if example.cut else said
 
 
+def _article(name: str) -> str:
+    return "an" if name[0] in "AEIO" else "a"
+
+
 def examples_of(kind: str) -> str:
     """What the page says of a class of errors: what it is, and its examples as the command line is today.
 
@@ -286,9 +294,9 @@ def examples_of(kind: str) -> str:
     if kind:
         known = classes()[kind]
         also = [base.__name__ for base in known.__bases__ if getattr(builtins, base.__name__, None) is base]
-        bases = " and a ".join(f"`{name}`" for name in also if name != "Exception")
+        bases = " and ".join(f"{_article(name)} `{name}`" for name in also if name != "Exception")
         doc = (known.__doc__ or "").split("\n")[0].partition("; also")[0].rstrip(".").replace("``", "`")
-        parts.append(f"`{kind}`: {doc}." + (f" It is also a {bases}." if bases else ""))
+        parts.append(f"`{kind}`: {doc}." + (f" It is also {bases}." if bases else ""))
     with folder_of_examples() as folder:
         for example in own:
             found, code, said = provoked(example, folder)
