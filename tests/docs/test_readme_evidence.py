@@ -60,7 +60,7 @@ def test_the_figures_of_the_readme_are_those_of_the_evidence() -> None:
 def test_what_the_readme_says_of_plans_and_features_is_on_their_pages() -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     plan = decisions_pages.plan_table()
-    saved = next(line for line in plan.splitlines() if "votes for what uniform has with 5" in line).split("|")
+    saved = next(line for line in plan.splitlines() if "votes needed to reach uniform with 5" in line).split("|")
     assert f"{saved[3].strip()} votes per item reach what uniform assignment reaches [with 5]" in text
     datasets = {row["dataset"] for row in read("plan_replay") if not row["dataset"].startswith(("mean", "votes"))}
     assert f"on {len(datasets)} real datasets" in text

@@ -47,8 +47,14 @@ class Process:
         """Wait for the end: the exit code and all that was said."""
         if not self.ended:
             self.client.close()
-            self.out, said = self.process.communicate()
-            self.said += said
+            assert self.process.stdout is not None
+            assert self.process.stderr is not None
+            # Not communicate(), which loses what was buffered when the first line was read.
+            self.said += self.process.stderr.read()
+            self.out = self.process.stdout.read()
+            self.process.wait()
+            self.process.stderr.close()
+            self.process.stdout.close()
             self.ended = True
         return self.process.returncode, self.said
 
