@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.evidence import read
 from benchmarks.float32 import METHODS_COMPARED, P_WITHIN
 
 import rarevote
@@ -50,3 +51,12 @@ def test_real_crowds(shared_folder: Path, method: str, slug: str) -> None:
 def test_real_crowds_compiled(shared_folder: Path) -> None:
     for entry in datasets(shared_folder):
         assert_the_same(Annotations.from_arrays(*load(shared_folder, entry.slug)[:3]), "anchored-rasch")
+
+
+@pytest.mark.parametrize("method", METHODS_COMPARED)
+def test_evidence_of_every_dataset(method: str) -> None:
+    rows = [row for row in read("float32") if row["method"] == method and row["p_difference"]]
+    assert len({row["what"] for row in rows}) == len(rows) == 31
+    for row in rows:
+        assert (row["labels_changed"], row["same"]) == ("0", "yes"), row["what"]
+        assert float(row["p_difference"]) <= P_WITHIN
