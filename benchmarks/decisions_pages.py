@@ -158,13 +158,20 @@ def realised_cost_table() -> str:
 def recall_target_table() -> str:
     """Realised recall and flags of recall targets on real crowds, by the draws that say how many items are flagged."""
     names = {
-        "shared": "shared errors, curve learnt without the source group",
+        "shared": "shared errors, curve learned without the source group",
         "shipped": "shared errors, curve as shipped (`--min-recall`)",
-        "both": "both cases together, curve learnt without the source group",
+        "both": "both cases together, curve learned without the source group",
         "independent": "independent errors (`--errors independent`)",
     }
     rows = [row for row in read("recall_targets") if row["dataset"].startswith("mean of")]
-    head = ["target", "draws of", "recall, mean", "flags per true item", "an oracle's", "flags over an oracle's"]
+    head = [
+        "target",
+        "draws of",
+        "recall, mean",
+        "flags per true item",
+        "of an oracle",
+        "flags over those of an oracle",
+    ]
     shown = [
         [
             f"{float(row['target']):g}",

@@ -28,9 +28,19 @@ def others_table() -> str:
     """What else was measured of features, and what was wanted."""
     chosen = ("3 permuted", "5 pool", "6 size")
     rows = [row for row in read("features") if row["point"] in chosen and row["wanted"]]
+    names = {"runs with the answer of the votes": "runs that ignored features of other items"}
     return table(
         ["measure", "on", "votes alone", "with features", "wanted"],
-        [[row["measure"], row["set"], row["votes_only"], row["with_features"], row["wanted"]] for row in rows],
+        [
+            [
+                names.get(row["measure"], row["measure"]),
+                row["set"],
+                row["votes_only"],
+                row["with_features"],
+                row["wanted"],
+            ]
+            for row in rows
+        ],
     )
 
 

@@ -155,7 +155,8 @@ def page_table() -> str:
         [way, *("" if np.isnan(np.mean(of_way[name])) else f"{np.mean(of_way[name]):.3f}" for name in measured)]
         for way, of_way in sums.items()
     ]
-    return pages.table(["labels", *(name.replace("_", " ") for name in measured)], cells)
+    names = {"mae": "MAE", "rps": "RPS", "tail_ap": "AP of tails"}
+    return pages.table(["labels", *(names.get(name, name.replace("_", " ")) for name in measured)], cells)
 
 
 def main() -> None:

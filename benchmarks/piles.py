@@ -50,9 +50,9 @@ def sentence() -> str:
     both = [row for row in rows if row["right_inside"] and row["right_outside"]]
     better = sum(float(row["right_outside"]) > float(row["right_inside"]) for row in both)
     return (
-        f"On {len(rows)} real datasets the pile has {shares.min():.0%} to {shares.max():.0%} of the items,\n"
-        f"{shares.mean():.0%} on average; labels outside it are right more often than labels inside it on "
-        f"{better} of {len(both)}."
+        f"On {len(rows)} real datasets {shares.min():.0%} to {shares.max():.0%} of the items are worth a look,\n"
+        f"{shares.mean():.0%} on average. Labels of the other items are right more often than theirs on "
+        f"{better} of {len(both)} datasets."
     )
 
 
