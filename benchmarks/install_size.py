@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import evidence
 
-# Distributions below this are told together.
+# Distributions below this are summed.
 _MIN_MB = 5.0
 _SIZES = """
 import importlib.metadata, json, pathlib
