@@ -11,6 +11,7 @@ import pytest
 
 from rarevote.audit import Audit
 from rarevote.audit.wealth import Stakes, Wealth
+from rarevote.errors import ParameterError
 from tests.audit.worlds import independent_replay, started, world
 
 
@@ -184,3 +185,10 @@ def test_certified_goes_inwards_and_stops_at_the_first_gap() -> None:
     nothing_found = Wealth([5, 5], target=Fraction(9, 10), confidence=Fraction(19, 20))
     nothing_found.crossed[:] = True
     assert nothing_found.certified == 1
+
+
+def test_a_target_of_ten_digits_would_overflow_and_is_refused() -> None:
+    for target in (Fraction(1, 10**9), Fraction(10**9 + 1, 10**9)):
+        with pytest.raises(ParameterError, match=r"has more than 9 digits in its numerator or denominator: give fewer"):
+            Wealth([5, 5], target=target, confidence=Fraction(19, 20))
+    Wealth([5, 5], target=Fraction(1, 10**9 - 1), confidence=Fraction(19, 20))

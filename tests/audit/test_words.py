@@ -93,3 +93,27 @@ def test_expert_and_crowd_disagree() -> None:
     low = [task for task in audit.answers if task in sure]
     assert (int(found[1]), int(found[2])) == (sum(truth[low]), len(low))
     assert contradiction_words(finished(1500)[0]) == ""
+
+
+def reviewed(scores: list[float], truth: list[bool], n: int) -> Audit:
+    audit = Audit.start(range(len(scores)), scores, name="defect", target=0.9, seed=3)
+    while audit.n_reviewed < n:
+        audit.answer({task: truth[task] for task in audit.round(40)})
+    return audit
+
+
+def test_no_contradiction_where_the_low_scores_are_right_or_the_ranking_helps() -> None:
+    # High scores are worth nothing, but one in twelve of the low ones is positive, as their 0.08 says.
+    as_expected = reviewed([0.97] * 200 + [0.08] * 600, [task % 12 == 0 for task in range(800)], 120)
+    assert as_expected.recalibration.slope < 0.2
+    assert contradiction_words(as_expected) == ""
+    # Low scores are too low, eightfold, but the ranking is good.
+    too_low = reviewed([0.9] * 200 + [0.02] * 600, [task < 180 or task % 6 == 0 for task in range(800)], 120)
+    assert 0.5 < too_low.recalibration.slope < 0.9
+    assert contradiction_words(too_low) == ""
+
+
+def test_the_crowd_is_sure_up_to_one_in_ten() -> None:
+    audit = reviewed([0.97] * 8 + [0.1] * 8, [False] * 8 + [True] * 8, 16)
+    assert audit.plan.strata.p0.tolist() == [0.97, 0.97, 0.535, 0.1, 0.1, 0.1, 0.1]  # one stratum has one of each
+    assert "(7 of 7 that it does not call “defect” are “defect”)" in contradiction_words(audit)

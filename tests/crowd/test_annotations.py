@@ -102,6 +102,17 @@ def test_arrays_cannot_be_changed() -> None:
         crowd.worker = crowd.label  # type: ignore[misc]
 
 
+def test_rows_left_out_are_counted() -> None:
+    crowd = Annotations.from_arrays(
+        [1, 1, 2, None], ["a", "a", "a", "a"], ["x", "y", "x", "x"], missing="drop", keep="last"
+    )
+    assert crowd.n_dropped == 2
+    made = Annotations(
+        *(getattr(crowd, name) for name in ("task_ptr", "worker", "label", "tasks", "workers", "classes"))
+    )
+    assert made.n_dropped == 0
+
+
 def test_smallest_types() -> None:
     crowd = Annotations.from_arrays(np.arange(70_000), np.arange(70_000), np.arange(70_000) % 300)
     assert crowd.worker.dtype == np.uint32

@@ -56,3 +56,10 @@ def test_every_verb_means_the_same_class(tmp_path: Path) -> None:
     assert json.loads(rarevote("compare", path, "--json").stdout)["rare_class"] == "yes"
     said = rarevote("report", path, *method, "-o", tmp_path / "r.html").stderr
     assert "2 “yes” and 1 “no”" in said
+
+
+def test_a_class_is_named_only_if_a_user_named_it() -> None:
+    assert not RareClass((0,), "a").named
+    votes = crowd(["a", "b", "b"])
+    assert not rare_of(votes).named
+    assert rare_of(votes, "a").named

@@ -36,6 +36,7 @@ from rarevote.decide.expectations import (
     logit_of,
     majority_recall,
     mass_by_bin,
+    quantiles,
     rates,
 )
 from rarevote.decide.probabilities import Probabilities
@@ -129,6 +130,15 @@ def test_known_tasks_count_as_they_are() -> None:
     found = expectations(binary(p, gold={0: 1, 1: 0, 2: 1}), np.array([1, 0, 1]), 1)
     assert found.recall == Expected(1.0, 1.0, 1.0)
     assert found.prevalence.value == pytest.approx(2 / 3)
+
+
+def test_a_ratio_has_its_median_and_the_middle_nine_tenths_of_its_draws() -> None:
+    part = np.arange(101.0)
+    found = quantiles(part, np.full(101, 200.0))
+    assert (found.value, found.low, found.high) == pytest.approx((0.25, 0.025, 0.475))
+    # A draw without a single item has no ratio; one with one item has.
+    assert quantiles(np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])).value == 1.0
+    assert np.isnan(quantiles(np.zeros(3), np.zeros(3)).value)
 
 
 def test_a_class_that_nobody_got_has_no_precision() -> None:

@@ -15,6 +15,7 @@ from rarevote.crowd.rare import RareClass
 from rarevote.decide import decider
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
+from rarevote.decide.decision import TrivialCosts
 from rarevote.decide.rules import (
     ABSTAINED,
     AbstainBelow,
@@ -366,3 +367,15 @@ def test_argmax_is_the_most_probable_class_whatever_the_method_decides_itself() 
     assert result.codes.tolist() == fitted.probabilities.argmax(axis=1).tolist()
     assert (own.codes == fitted.rare.code).sum() > (result.codes == fitted.rare.code).sum()
     assert result.description == "the most probable class"
+
+
+def test_one_label_for_all_costs_less_or_not() -> None:
+    costs = TrivialCosts("defect", "sound", 3.0, 5.0)
+    assert [costs.less_than(cost) for cost in (2.9, 3.0, 3.0 * (1 + 1e-12), 3.01, 5.0)] == [False] * 3 + [True] * 2
+    assert costs.beside(4.0).endswith(". Labelling every item defect is expected to cost less than these decisions")
+    assert costs.beside(3.0).endswith("of labelling no item defect: 5.0")
+
+
+def test_the_other_label_for_all_is_the_cheapest() -> None:
+    names = np.array(["a", "b", "c"])
+    assert TrivialCosts.of(np.array([1.0, 4.0, 2.0]), names, RareClass((0,), "a")) == ("a", "c", 1.0, 2.0)

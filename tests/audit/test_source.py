@@ -1,0 +1,64 @@
+"""The files behind a plan: what they hash to, and what is said where they cannot be read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rarevote.audit import Audit
+from rarevote.audit.source import earlier_audits, files_sha256, is_plan, read_again
+from rarevote.errors import InputError
+from tests.audit.worlds import started
+
+
+def test_the_digest_is_that_of_sha256sum(tmp_path: Path) -> None:
+    one, two = tmp_path / "1.csv", tmp_path / "2.csv"
+    one.write_text("a")
+    two.write_text("b")
+    assert files_sha256([one]) == hashlib.sha256(b"a").hexdigest()
+    lines = "".join(hashlib.sha256(text).hexdigest() + "\n" for text in (b"a", b"b"))
+    assert files_sha256([one, two]) == files_sha256([tmp_path]) == hashlib.sha256(lines.encode()).hexdigest()
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("a")
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError, match=r"labels.csv: cannot be read \(Permission denied\)"):
+        files_sha256([labels])
+
+
+def test_a_plan_from_python_names_no_labels(tmp_path: Path) -> None:
+    audit, _ = started(60)
+    with pytest.raises(InputError, match="the audit was not started by `rarevote audit start` and names no labels"):
+        read_again(audit, tmp_path / "plan.json")
+
+
+def test_a_plan_is_known_by_its_beginning(tmp_path: Path) -> None:
+    audit, _ = started(60)
+    plan, other = tmp_path / "plan.json", tmp_path / "other.json"
+    audit.save(plan)
+    assert is_plan(plan)
+    for record in ({"format": "other"}, {"labels": []}, []):
+        other.write_text(json.dumps(record, separators=(",", ":")))
+        assert not is_plan(other)
+    assert not is_plan(tmp_path)
+
+
+def test_earlier_audits_are_those_of_the_same_labels_with_something_drawn(tmp_path: Path) -> None:
+    for name, digest, drawn in (("a", "1" * 64, True), ("b", "1" * 64, False), ("c", "2" * 64, True)):
+        audit, _ = started(60, labels_sha256=digest)
+        if drawn:
+            audit.round(10)
+        audit.save(tmp_path / f"{name}.json")
+    (tmp_path / "notes.json").write_text(f'{{"about": "{"1" * 64}"}}')
+    found = earlier_audits(tmp_path / "d.json", "1" * 64)
+    assert [audit.to_json() for audit in found] == [Audit.load(tmp_path / "a.json").to_json()]
