@@ -103,14 +103,11 @@ def test_arrays_cannot_be_changed() -> None:
 
 
 def test_rows_left_out_are_counted() -> None:
-    crowd = Annotations.from_arrays(
-        [1, 1, 2, None], ["a", "a", "a", "a"], ["x", "y", "x", "x"], missing="drop", keep="last"
-    )
+    tasks: list[Any] = [1, 1, 2, None]
+    crowd = Annotations.from_arrays(tasks, ["a"] * 4, ["x", "y", "x", "x"], missing="drop", keep="last")
     assert crowd.n_dropped == 2
-    made = Annotations(
-        *(getattr(crowd, name) for name in ("task_ptr", "worker", "label", "tasks", "workers", "classes"))
-    )
-    assert made.n_dropped == 0
+    fields = ("task_ptr", "worker", "label", "tasks", "workers", "classes")
+    assert Annotations(*(getattr(crowd, name) for name in fields)).n_dropped == 0
 
 
 def test_smallest_types() -> None:
