@@ -1,4 +1,4 @@
-"""The audit: prove a recall with few reviews by an expert, whatever the crowd or the model says."""
+"""The audit: prove a recall with few reviews by an expert, whatever the quality of the crowd or the model."""
 
 from rarevote.audit.audit import Audit
 from rarevote.audit.plan_file import Aim

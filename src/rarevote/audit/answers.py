@@ -1,4 +1,4 @@
-"""The list that an expert answers, blind and in an order that says nothing, and what the expert's word means."""
+"""The review list for an expert, blind and in random order, and the meaning of the expert's labels."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _UNSURE = "unsure"
 
 
 class ExpertWords:
-    """Reads labels of an expert for one class, or for a tail of grades.
+    """Interprets labels of an expert for one class, or for a tail of grades.
 
     Args:
-        name: the class whose recall is audited, or what the tail is called.
-        classes: all classes, if they are known: then a label that is none of them is an error and not a "no".
+        name: the class whose recall is audited, or the name of the tail.
+        classes: all classes, if they are known: then any other label is an error and not a "no".
         tail: the grades of the tail; None for one class.
 
     Example:
@@ -45,7 +45,7 @@ class ExpertWords:
         if self.tail is None and self.classes is not None and self.name not in self.classes:
             raise ParameterError(f"{name!r} is not a class; the classes are {some_names(self.classes)}")
         self._known = known
-        # An expert may say that an item is of a tail without a grade.
+        # An expert can say that an item belongs to a tail without giving a grade.
         self._positive = set(map(name_key, [self.name, *(self.tail or [])]))
         others = [one for one in self.classes or [] if not self.is_positive(one)]
         # What "no" means: the other class if there is only one, else that it is not this class.
@@ -79,7 +79,7 @@ class ExpertWords:
 
 
 def adjudicated(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """One label per task from several experts' rows: theirs where they agree, None (missing) where they do not.
+    """One label per task from several experts' rows: their label if they agree, None (missing) if they do not.
 
     >>> adjudicated([("a", "defect"), ("b", "sound"), ("a", "sound"), ("b", None), ("b", "sound")])
     {'a': None, 'b': 'sound'}
@@ -96,8 +96,8 @@ def by_expert(rows: Iterable[Said], who: str | None = None) -> tuple[dict[str | 
     """Labels by expert and task, and the tasks that experts disagree about, whose label is None.
 
     Args:
-        rows: what was said.
-        who: the expert, where the rows name none.
+        rows: the experts' answers.
+        who: the expert, if the rows do not name one.
 
     Example:
         >>> by_expert([Said("a", "defect", "zoe"), Said("b", "sound", "zoe"), Said("b", "defect", "max")])
@@ -118,12 +118,12 @@ def by_expert(rows: Iterable[Said], who: str | None = None) -> tuple[dict[str | 
 
 
 def write_review_list(review: Sequence[Any], path: Path, form: str, crowd: Crowd) -> None:
-    """Write the list, whole or not at all: neither score nor stratum nor what the crowd said is in it.
+    """Write the list, completely or not at all; it contains no score, no stratum and no label of the crowd.
 
     Args:
-        review: tasks to answer, as :meth:`rarevote.audit.audit.Audit.round` orders them.
-        form: "table" (task, what is shown, an empty label), or tasks that "label-studio" or "argilla" import.
-        crowd: the tasks, and what there is to see of them.
+        review: tasks to answer, in the order of :meth:`rarevote.audit.audit.Audit.round`.
+        form: "table" (task, columns to show, an empty label), or tasks that "label-studio" or "argilla" import.
+        crowd: the tasks, and what to show of them.
     """
     place = {task: row for row, task in enumerate(crowd.population.tolist())}
     rows, shown = [place[task] for task in review], crowd.to_show

@@ -1,4 +1,4 @@
-"""An audit: prove a recall with few reviews by an expert, whatever the crowd or the model says."""
+"""An audit: prove a recall with few reviews by an expert, whatever the quality of the crowd or the model."""
 
 from __future__ import annotations
 
@@ -80,31 +80,31 @@ class Audit(AuditState):
         score: str | None = None,
         instructions: Instructions | None = None,
     ) -> Audit:
-        """Freeze everything an audit depends on, before any answer.
+        """Start an audit: fix everything that it depends on, before any answer.
 
         Args:
             tasks: all tasks of the crowd, (N); text or numbers.
-            scores: calibrated probability of the class for each task, (N). NaN where there is no score, as for tasks
+            scores: calibrated probability of the class for each task, (N). NaN if there is no score, as for tasks
                 without votes: these form a separate last stratum, with the mean score as base rate.
             name: the class whose recall is to be proved.
             target: the recall, above 0 and at most 1; 0.9 is read as nine tenths.
-            confidence: 1 - alpha; a false certificate has probability alpha at most.
+            confidence: 1 - alpha; the probability of a false certificate is at most alpha.
             flag_cost: cost of a flagged item that turns out negative, in reviews.
             aim: "certificate", or "estimate" to spend the first reviews on narrow intervals.
             budget: the largest number of reviews to ask for.
-            gold: labels of tasks known before the audit, by task. They leave the population; positives count as
-                found.
+            gold: labels of tasks known before the audit, by task. They are removed from the population; positives count
+                as found.
             classes: all classes; if given, any other answer is an error.
-            tail: those of the classes that count as positive, where a tail of grades is audited and ``name`` is what it
-                is called; the plan is then one of version 2.
-            seed: 64 bits; from the operating system if not given, which is the only sound way outside of tests.
+            tail: for a tail of grades, the classes that count as positive; ``name`` is then the name of the tail,
+                and the plan has version 2.
+            seed: 64 bits; by default from the operating system. Give a seed only in tests.
             labels_sha256: SHA-256 of the labels that the scores came from.
             gold_sha256: SHA-256 of the gold.
-            source: a record for the plan of where the labels are; read by the code that writes the result.
+            source: a record of where the labels are, for the plan; used to write the result.
             earlier: earlier audits of the same labels; the certificate names them.
             unvoted: the tasks without votes, so that plan and certificate can count them.
-            only_voted_items: leave these out; plan and certificate say so.
-            score: what the scores are, for the plan: "sampler", "posterior" or "reported".
+            only_voted_items: whether to leave these out; plan and certificate say so.
+            score: the kind of the scores, for the plan: "sampler", "posterior" or "reported".
             instructions: the question and the definitions of classes, stored in plan and certificate.
 
         Raises:
@@ -146,7 +146,7 @@ class Audit(AuditState):
     # files
 
     def to_json(self) -> str:
-        """The plan file's text."""
+        """The text of the plan file."""
         return to_text(self.plan.as_json())
 
     @classmethod
@@ -159,13 +159,14 @@ class Audit(AuditState):
         return cls(parse_plan(text))
 
     def save(self, path: Path | str, *, journal: Journal | None = None) -> None:
-        """Write the plan, whole or not at all; concurrent writers do not lose each other's answers.
+        """Write the plan, completely or not at all; concurrent writers do not lose each other's answers.
 
         Args:
             journal: the journal beside it, if the caller writes to it.
 
         Raises:
-            InputError: the file has another audit, or answers that this one lacks, or another process is answering it.
+            InputError: the file contains another audit, or answers that this one lacks, or another process writes
+                answers.
         """
         alone = nullcontext() if journal is not None or not journal_path(path).exists() else writing(path)
         with alone:
@@ -192,7 +193,7 @@ class Audit(AuditState):
             self.answer({entry.task: entry.label}, who=entry.who, when=entry.when)
 
     def check_labels(self, labels_sha256: str) -> None:
-        """Refuse labels other than those the audit was started with.
+        """Refuse labels that differ from those at the start of the audit.
 
         Raises:
             InputError: they differ.
@@ -204,7 +205,7 @@ class Audit(AuditState):
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the plan as it is now, that of the saved file."""
+        """SHA-256 of the current plan, which is that of the saved file."""
         return fingerprint(self.plan.as_json())
 
     def _mention(self) -> dict[str, Any]:
@@ -222,12 +223,12 @@ class Audit(AuditState):
     # asking and answering
 
     def round(self, n: int | None = None) -> list[Any]:
-        """The tasks to review next, in an order that reveals nothing about them; empty if the audit asks for no more.
+        """The tasks to review next, in an order that reveals nothing about them; empty if no more are needed.
 
         Drawn tasks without an answer come first: new tasks are drawn only once all of them are answered.
 
         Args:
-            n: draw this many instead of the planned number, even where the plan would stop.
+            n: draw this many instead of the planned number, even if the planner would stop.
 
         Raises:
             ParameterError: ``n`` is not a whole number of at least 1.
@@ -243,16 +244,16 @@ class Audit(AuditState):
         return sorted(self.pending, key=shuffle_key(self.plan.seed, "list", number))
 
     def answer(self, answers: Mapping[Any, Any], *, who: str | None = None, when: str | None = None) -> int:
-        """Add the expert's answers. They count up to the first open task in drawn order; later ones are kept.
+        """Add the expert's answers. They count up to the first open task in drawn order; later ones are stored.
 
         Args:
-            answers: label by task; True and False for the class and not; None, blank or "unsure" where the expert is
-                not sure: such a task stays in the queue.
+            answers: label by task; True for the class and False for not the class; None, blank or "unsure" if the
+                expert is not sure: the task then stays in the queue.
             who: the expert.
-            when: when it was answered, if not now.
+            when: time of the answer; by default now.
 
         Returns:
-            The number of bets that the answers decided.
+            The number of bets decided by the answers.
 
         Raises:
             InputError: a task is not in the audit, a label is not a class, or an answer contradicts an earlier one.
@@ -280,20 +281,20 @@ class Audit(AuditState):
         self._replay = Replay(self.plan)
 
     def worst_case(self, *, who: str | None = None) -> int:
-        """Close all open tasks with the answer that is worst for every claim, and return how many bets that decided."""
+        """Close all open tasks with the worst answer for every claim; returns the number of bets decided."""
         before = self._replay.n_taken
         self._replay.close(Answer(None, who, now(), worst_case=True))
         self._replay.take_in()
         return self._replay.n_taken - before
 
     def repeat_list(self, share: float = 0.05) -> list[Any]:
-        """Tasks to show the expert again, without the first answers, to measure how consistent they are."""
+        """Tasks to show the expert again, without the first answers, to measure how consistent the expert is."""
         asked = [task for task, answer in self.answers.items() if task not in self.plan.repeats]
         wanted = ceil(share * len(self.answers)) - len(self.plan.repeats)
         return sorted(asked, key=shuffle_key(self.plan.seed, "repeat"))[: max(wanted, 0)]
 
     def answer_repeats(self, answers: Mapping[Any, Any], *, who: str | None = None) -> None:
-        """Keep second answers. They change no bet; the certificate reports how many differ.
+        """Store second answers. They change no bet; the certificate reports how many differ.
 
         Raises:
             InputError: a task has no first answer, or a label is not a class.
@@ -308,7 +309,7 @@ class Audit(AuditState):
                 self.plan.repeats.setdefault(task, Answer(label, who, now()))
 
     def certificate(self) -> dict[str, Any]:
-        """What is proved now, as a record for a JSON file that :mod:`rarevote.audit.verify` checks."""
+        """The current certificate, as a record for a JSON file that :mod:`rarevote.audit.verify` checks."""
         return certificate(self)
 
     def verify(
@@ -323,7 +324,7 @@ class Audit(AuditState):
     # inside
 
     def _next_round(self, n: int | None) -> tuple[Stakes, int] | None:
-        """Stakes and size of the next round; None to stop. What was asked for is drawn even if it does not pay."""
+        """Stakes and size of the next round; None to stop. A requested number is drawn in any case."""
         room = self.plan.room(int(self.wealth.left.sum()), self._replay.n_drawn)
         if room <= 0:
             return None
@@ -332,8 +333,8 @@ class Audit(AuditState):
         return (proposed.stakes, min(size, room)) if size else None
 
     def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-        """Tasks as the audit calls them, and labels in the data's own type."""
-        # Those that were drawn are few: a million others are looked at only for tasks that nobody asked for.
+        """Tasks with their names in the audit, and labels in the type of the data."""
+        # The drawn tasks are few: the others, up to millions, are searched only for tasks that were not requested.
         tasks = _meant(list(map(plain_name, answers)), self._replay.drawn)
         if any(task not in self._replay.drawn for task in tasks):
             everything = self.plan.tasks
@@ -355,14 +356,14 @@ class Audit(AuditState):
 
 
 def _checked(instructions: Instructions | None, reading: ExpertWords) -> Instructions | None:
-    """Instructions with the names of classes as the audit has them; None if nothing is said."""
+    """Instructions with the class names of the audit; None if they are empty."""
     if not instructions:
         return None
     return instructions.of_classes(reading.classes or [reading.name, f"not {reading.name}"])
 
 
 def _meant(tasks: list[Any], known: Collection[Any]) -> list[Any]:
-    """Each task as it is known, where it is: 7 for "7"."""
+    """Each task by its known name, if it has one: 7 for "7"."""
     unknown = [task for task in tasks if task not in known]
     if not unknown or not known:
         return tasks

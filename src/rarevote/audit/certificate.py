@@ -18,11 +18,11 @@ FORMAT, VERSION = "rarevote certificate", 1
 
 
 def certificate(audit: Audit) -> dict[str, Any]:
-    """What the audit proves now.
+    """The certificate of the audit in its current state.
 
     Returns:
-        A record for a JSON file. ``certified`` is false while nothing smaller than everything is proved;
-        ``log_wealth`` has the bets of every set but the last, "infinity" where nothing left could make it fail.
+        A record for a JSON file. ``certified`` is false while only the set of all items is proved;
+        ``log_wealth`` has the bets of every set but the last, "infinity" if no remaining item could make it fail.
     """
     plan, wealth = audit.plan, audit.wealth
     first, flagged = audit.answers, audit.final_list()
@@ -63,13 +63,13 @@ def certificate(audit: Audit) -> dict[str, Any]:
 
 
 def write_certificate(audit: Audit, path: Path) -> None:
-    """Write the certificate, whole or not at all."""
+    """Write the certificate, completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(to_text(certificate(audit)), encoding="utf-8")
 
 
 def _without_nan(record: Any) -> Any:
-    """The same record with None for figures that there are none of; JSON knows no NaN."""
+    """The record with None for NaN, which JSON does not support."""
     if isinstance(record, dict):
         return {name: _without_nan(value) for name, value in record.items()}
     return None if isinstance(record, float) and record != record else record

@@ -1,16 +1,16 @@
-"""The estimates (SUPPORTED): honest intervals from the same reviews, under one assumption, without proof.
+"""The estimates (SUPPORTED): intervals from the same reviews, under one assumption, not proved.
 
-Assumed is that how often the crowd is wrong changes smoothly with how sure it looks. Draws of the recalibration
-(:func:`recalibrate`) give rates ``r_b``, these the rates and positives of the strata::
+The assumption is that the crowd's error rate changes smoothly with its confidence. Draws of the recalibration
+(:func:`recalibrate`) give rates ``r_b``, and these give the rates and positives of the strata::
 
     theta_b ~ Beta(20 r_b + k_b, 20 (1 - r_b) + n_b - k_b)        K_b = k_b + Binomial(R_b, theta_b)
 
 Every draw has a prevalence, and a recall and a precision for every list; intervals are quantiles of the draws.
 
-The recalibration is what reviews say about the crowd's scores, ``logit p = a + s logit p0``. The base rate of a stratum
-is its mean score, ``p0_b``, mixed with two hundredths of the mean score of the population. ``a ~ N(0, 1.5^2)`` and ``s
-~ N(1, 0.5^2)``, ``s >= 0.05``, meet the binomial likelihood of ``k_b`` positives among ``n_b`` reviews. On simulated
-crowds ``s`` is about 1; where people share misconceptions it may be close to 0.
+The recalibration corrects the crowd's scores by the reviews, ``logit p = a + s logit p0``. The base rate of a stratum
+is its mean score, ``p0_b``, mixed with 2% of the mean score of the population. ``a ~ N(0, 1.5^2)`` and ``s
+~ N(1, 0.5^2)``, ``s >= 0.05``, are combined with the binomial likelihood of ``k_b`` positives among ``n_b`` reviews. On
+simulated crowds ``s`` is about 1; if annotators share misconceptions, it can be close to 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEAN = np.array([0.0, 1.0])
 _PRECISION = np.array([1.5**-2, 0.5**-2])
 MIN_SLOPE = 0.05
 _MIXED, _EDGE = 0.02, 1e-5
-_POOLING = 15.0  # how many reviews of a stratum weigh as much as the recalibrated curve
+_POOLING = 15.0  # the weight of the recalibrated curve, in reviews of a stratum
 _STEPS, _TOLERANCE = 60, 1e-12
 
 
@@ -50,7 +50,7 @@ class Recalibration:
 
     @property
     def slope(self) -> float:
-        """``s``: 1 if the crowd's certainty is worth what it says, near 0 if it means nothing."""
+        """``s``: 1 if the crowd's confidence is right, near 0 if it carries no information."""
         return float(self.parameters[1])
 
 
@@ -94,7 +94,7 @@ def _log_posterior(parameters: FloatArray, logit_p0: FloatArray, reviewed: IntAr
 def _newton(
     logit_p0: FloatArray, reviewed: IntArray, positives: IntArray, *, free: bool, start: FloatArray
 ) -> FloatArray:
-    """The most probable parameters, or the most probable ``a`` at the ``s`` of the start unless that is free."""
+    """The most probable parameters, or the most probable ``a`` at the starting ``s`` unless that is free."""
     used = reviewed > 0
     z, n, k = logit_p0[used], reviewed[used], positives[used]
     here, value = start.copy(), _log_posterior(start, z, n, k)
@@ -126,7 +126,7 @@ _QUANTILES = (0.5, 0.025, 0.975)
 
 @dataclass(frozen=True)
 class Interval:
-    """A middle value (the median) and the ends of a 95% interval."""
+    """A median and the ends of a 95% interval."""
 
     middle: float
     low: float
@@ -135,15 +135,15 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the reviews support about one list: flagged set ``F_j``, reviewed negatives out, reviewed positives in.
+    """What the reviews support about a list: flagged set ``F_j``, without reviewed negatives, with reviewed positives.
 
     Attributes:
         set_index: ``j``.
-        n_flagged: items on the list.
-        prevalence: share of positives among all items, gold included.
-        recall: of the list and the gold positives together.
-        recall_without_gold: of the list, among the items that were not gold.
-        precision: of the list.
+        n_flagged: number of items on the list.
+        prevalence: share of positives among all items, including gold.
+        recall: recall of the list and the gold positives together.
+        recall_without_gold: recall of the list, among the items that are not gold.
+        precision: precision of the list.
     """
 
     set_index: int
@@ -160,7 +160,7 @@ class Estimates:
     Args:
         wealth: the counts of the audit.
         curve: the recalibration from the same counts.
-        n_gold: items known before the audit, positive or not.
+        n_gold: number of gold items, positive or not.
         seed: seed of the draws.
     """
 
@@ -175,7 +175,7 @@ class Estimates:
         n, k = wealth.reviewed, wealth.positives
         # A rate that rounds to 0 or 1 would leave no Beta distribution.
         theta = generator.beta(np.maximum(_SPREAD * rate + k, 1e-9), np.maximum(_SPREAD * (1 - rate) + n - k, 1e-9))
-        # Items closed as the worst case are as unknown as those never drawn.
+        # Items closed as the worst case are unknown, like items that were never drawn.
         self._unknown = wealth.left + wealth.worst
         self.positives: IntArray = k + generator.binomial(self._unknown, theta)
         self._wealth, self._n_gold = wealth, n_gold
@@ -194,15 +194,15 @@ class Estimates:
         """The smallest set whose list reaches the target in a share ``confidence`` of the draws."""
         known = self._wealth.known_positives
         found, total = self._found() + known, self.positives.sum(axis=1, keepdims=True) + known
-        # Whole numbers on both sides: a recall of exactly the target reaches it. Without positives none is reached.
+        # Whole numbers on both sides: a recall of exactly the target counts. Without positives, none does.
         reached = (found * target.denominator >= total * target.numerator) & (total > 0)
-        # Python's integers, because a confidence may have many digits.
+        # Python's integers, because a confidence can have many digits.
         times = reached.sum(axis=0).tolist()
         last = len(times) - 1
         return next((j for j in range(last) if times[j] >= confidence * len(found)), last)
 
     def of(self, j: int) -> Estimate:
-        """What is known about the list of ``F_j``."""
+        """The estimate for the list of ``F_j``."""
         known, size = self._wealth.known_positives, int(self.list_sizes()[j])
         found, total = self._found()[:, j], self.positives.sum(axis=1).astype(np.float64)
         n_items = int(self._wealth.sizes.sum()) + self._n_gold
@@ -221,7 +221,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _interval(values: FloatArray) -> Interval:
-    """Quantiles of the draws in which there is something to speak of."""
+    """Quantiles of the draws in which the value is defined."""
     known = values[np.isfinite(values)]
     if not known.size:
         return Interval(float("nan"), float("nan"), float("nan"))

@@ -1,6 +1,6 @@
-"""Instructions for the expert: the question in the lead's own words, and what each class means.
+"""Instructions for the expert: the question as the project lead words it, and what each class means.
 
-They are part of a plan and of its certificate: a recall is one of a class as it was defined.
+They are part of a plan and of its certificate: a recall refers to a class as it was defined.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _LONGEST = 4000
 
 @dataclass(frozen=True)
 class Instructions:
-    """What the expert reads before the first item.
+    """The text that the expert reads before the first item.
 
     Attributes:
-        question: what is asked of every item; None for the question that the workbench asks by itself.
+        question: the question about every item; None for the default question of the workbench.
         definitions: what a class means, by its name.
     """
 
@@ -38,10 +38,10 @@ class Instructions:
         return self.question is not None or bool(self.definitions)
 
     def of_classes(self, classes: Iterable[Any]) -> Instructions:
-        """The same with the names of classes in the data's own type.
+        """The instructions with class names in the type of the data.
 
         Raises:
-            ParameterError: a definition is of something that is not a class.
+            ParameterError: a definition names something that is not a class.
 
         >>> Instructions(None, (("1", "a break"),)).of_classes([0, 1]).definitions
         ((1, 'a break'),)
@@ -57,7 +57,7 @@ class Instructions:
         return Instructions(self.question, tuple(zip(names, texts, strict=True)))
 
     def definition(self, name: Any) -> str | None:
-        """What a class means, if that was said."""
+        """The definition of a class, if there is one."""
         return next((text for known, text in self.definitions if known == name), None)
 
     def as_json(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Instructions:
         """Instructions from a plan.
 
         Raises:
-            TypeError: the record is not one of instructions.
+            TypeError: the record is not valid.
             ValueError: likewise.
             KeyError: likewise.
         """
@@ -82,13 +82,13 @@ class Instructions:
 
 
 def read_instructions(question: str | None, definitions: Sequence[str], file: Path | None) -> Instructions:
-    """Instructions from the command line and from a TOML file; the command line goes first.
+    """Instructions from the command line and from a TOML file; the command line has priority.
 
     The file has ``question = "..."`` and a table ``[define]`` with a text for each class.
 
     Raises:
         ParameterError: a definition is not ``CLASS=TEXT``.
-        InputError: the file cannot be read or has something else in it.
+        InputError: the file cannot be read or has other contents.
     """
     asked, meant = (None, {}) if file is None else _read_toml(file)
     for text in definitions:

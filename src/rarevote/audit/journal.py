@@ -1,9 +1,9 @@
-"""Answers given one by one: a journal beside the plan, on the disk before the next item is shown.
+"""The journal of single answers beside the plan: each is on the disk before the next item is shown.
 
-``audit.json.answers.jsonl`` has an object ``{"task", "label", "who", "when"}`` a line; a label of null means that the
-expert is not sure, and ``"undo": true`` that what was said about the task before is taken back. Lines are only ever
-appended, and the last one on a task counts. A last line without its end is an
-answer that a crash interrupted before it was confirmed: it is ignored, and cut off before the next answer.
+``audit.json.answers.jsonl`` has an object ``{"task", "label", "who", "when"}`` per line; a label of null means that the
+expert is not sure, and ``"undo": true`` that the earlier answer on the task is withdrawn. Lines are only
+appended, and the last one on a task counts. An incomplete last line is an
+answer that a crash interrupted before it was confirmed: it is ignored, and removed before the next answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Entry:
 
 
 def journal_path(plan: Path | str) -> Path:
-    """Where the journal of a plan is.
+    """The path of the journal of a plan.
 
     >>> journal_path("audit.json").name
     'audit.json.answers.jsonl'
@@ -67,7 +67,7 @@ def read_journal(plan: Path | str) -> list[Entry]:
 
 
 def standing(entries: Iterable[Entry]) -> dict[Any, Entry]:
-    """What counts of a journal: the last line on every task, those taken back left out, latest last.
+    """The valid entries of a journal: the last line on every task, without withdrawn ones, latest last.
 
     >>> lines = [Entry("a", "x", None, ""), Entry("b", "x", None, ""), Entry("a", "y", None, "")]
     >>> {task: entry.label for task, entry in standing([*lines, Entry("b", None, None, "", undo=True)]).items()}
@@ -82,22 +82,22 @@ def standing(entries: Iterable[Entry]) -> dict[Any, Entry]:
 
 
 class Journal:
-    """The one writer of a journal; made by :func:`writing`."""
+    """The only writer of a journal; created by :func:`writing`."""
 
     def __init__(self, handle: IO[bytes], path: Path) -> None:
         self._handle, self.path = handle, path
         self._end = handle.seek(0, os.SEEK_END)
 
     def append(self, entry: Entry) -> None:
-        """Add an answer; it is on the disk when this returns, and not in the file at all if this fails.
+        """Add an answer; it is on the disk when this returns, and not in the file if this fails.
 
         Raises:
-            InputError: it cannot be written, such as for a disk that is full.
+            InputError: it cannot be written, for example because the disk is full.
         """
         record = {"task": entry.task, "label": entry.label, "who": entry.who, "when": entry.when}
         line = to_text({**record, "undo": True} if entry.undo else record).encode("utf-8")
         try:
-            # What an append that failed may have left, if it could not be cut off then.
+            # Remove what a failed append may have left.
             self._handle.truncate(self._end)
             written = 0
             while written < len(line):
@@ -119,7 +119,7 @@ def writing(plan: Path | str) -> Iterator[Journal]:
     """
     path = journal_path(plan)
     try:
-        handle = path.open("a+b", buffering=0)  # what cannot be written must not wait in a buffer
+        handle = path.open("a+b", buffering=0)  # data that cannot be written must not stay in a buffer
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
     with handle:

@@ -1,4 +1,4 @@
-"""Locks on files. A lock ends with the open file or its process, so no stale file blocks a later process."""
+"""Locks on files. A lock is released with the open file or its process, so no stale file blocks a later process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import IO
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import MARK, cannot_write
 
-_PATIENCE = 60.0  # seconds; what is done under the lock takes a few milliseconds
+_PATIENCE = 60.0  # seconds; the work under the lock takes a few milliseconds
 _PAUSE = 0.005
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """For one writer of a file at a time: no other process writes it between reading and replacing it.
+    """Lock a file for one writer: no other process writes it between reading and replacing it.
 
-    A file that is replaced cannot be locked itself, so that a hidden one beside it is, for as long as this takes.
+    A file that is replaced cannot be locked itself, so a hidden file beside it is locked meanwhile.
 
     Raises:
         InputError: the folder cannot be written to, or another process holds the lock for a minute.
@@ -31,17 +31,17 @@ def alone(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Removed while it is held: who opened it meanwhile finds that the name is no longer this file's.
+        # Removed while locked: a process that opened it meanwhile finds that the name belongs to another file.
         with suppress(OSError):
             beside.unlink()
         handle.close()
-        if sys.platform == "win32":  # which removes no file that is open
+        if sys.platform == "win32":  # it cannot remove an open file
             with suppress(OSError):
                 beside.unlink()
 
 
 def _held(beside: Path, path: Path) -> IO[bytes]:
-    """The lock file, open and locked; where the file system knows no locks, open."""
+    """The lock file, open and locked; only open if the file system does not support locks."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -61,7 +61,7 @@ def _held(beside: Path, path: Path) -> IO[bytes]:
 
 
 def _is_at(handle: IO[bytes], path: Path) -> bool:
-    """Whether the name is still that of the open file."""
+    """Whether the name still belongs to the open file."""
     try:
         return os.path.samestat(os.fstat(handle.fileno()), path.stat())
     except OSError:
@@ -71,11 +71,11 @@ def _is_at(handle: IO[bytes], path: Path) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    # Windows locks bytes and keeps others from reading them: one far behind the end.
+    # Windows locks bytes and prevents reading them: lock one far beyond the end.
     _LOCKED_BYTE = 2**40
 
     def lock(handle: IO[bytes]) -> bool | None:
-        """Lock an open file without waiting: False if another process has it."""
+        """Lock an open file without waiting: returns False if another process has it."""
         handle.seek(_LOCKED_BYTE)
         try:
             msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
@@ -87,7 +87,7 @@ else:
     import fcntl
 
     def lock(handle: IO[bytes]) -> bool | None:
-        """Lock an open file without waiting: False if another process has it, None if there are no locks here."""
+        """Lock an open file without waiting: False if another process has it, None if locks are not supported."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

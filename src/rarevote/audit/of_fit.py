@@ -1,4 +1,4 @@
-"""An audit of what a method found: the score is its calibrated probability of the class, the gold is known before."""
+"""An audit of a fitted method: items are ranked by its probability of the class, and its gold is already known."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def audit_of_fit(
 ) -> Audit:
     """Start an audit of one class.
 
-    Items without votes are part of the population unless ``only_voted_items``: a last stratum of their own.
+    Items without votes are part of the population unless ``only_voted_items``: they form a separate last stratum.
 
     Args:
-        fitted: the fit. Its gold leaves the population, and positives among it count as found.
-        name: the class, as it is in the data or as a person types it; of grades also a tail such as ``">=severe"``.
+        fitted: the fit. Its gold is removed from the population, and positives in it count as found.
+        name: the class, as in the data or as text; for grades also a tail such as ``">=severe"``.
         target: the recall to prove.
-        files: what the plan is to remember of the files, beside every task's best other class.
+        files: what the plan records about the files, besides every task's best other class.
         **options: as in :meth:`Audit.start`.
 
     Raises:
-        ParameterError: no class has that name, or a parameter is out of range.
+        ParameterError: no class has this name, or a parameter is out of range.
     """
     votes = fitted.annotations
     rare = fitted.rare_class(name, what=how("name", "--find"))
@@ -64,15 +64,15 @@ def audit_of_fit(
 
 
 def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
-    """Probability of every class that an audit ranks tasks with votes by, (n, K), and which score that is.
+    """The probabilities by which an audit ranks tasks with votes, (n, K), and the name of this score.
 
-    The one place that does not read the one probability of a fit: any ranking is valid, and these make audits cheapest.
-    "sampler": a short run of the sampler, which is enough for a ranking. In a large crowd that would take minutes:
-    there "posterior", the method's own. What a method reports allows for votes that err together and for lapses, which
-    lifts all items that it is sure about; ranked by that an audit is as true but looks for positives where there are
-    none.
+    Only here the reported probability of a fit is not used: any ranking is valid, and these make audits cheapest.
+    "sampler" is a short run of the sampler, which is enough for a ranking. For a large crowd, this would take minutes:
+    then "posterior", the method's own, is used. The reported probabilities allow for correlated errors and lapses,
+    which raises all items that the method is sure about; an audit ranked by them is as valid but searches where there
+    are no positives.
     """
-    # The sampler knows of no order: on real ratings the posterior of a method for grades ranks every tail better.
+    # The sampler does not use the order: on real ratings, the posterior of a method for grades ranks every tail better.
     score = np.empty(0) if fitted.method.capabilities.ordered else fitted.independent.score
     if len(score):
         return certain(score, fitted.method.gold_codes_), "sampler"
@@ -80,7 +80,7 @@ def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
 
 
 def _scores_without_votes(fitted: Fitted, rare: RareClass) -> NDArray[np.float64]:
-    """Probability of the class that items without votes are ranked by; NaN where nothing is known of them."""
+    """The probabilities by which items without votes are ranked; NaN if nothing is known about them."""
     outcome = fitted.method.feature_outcome
     unknown = np.full(len(fitted.annotations.unanswered), np.nan)
     if outcome is None or not outcome.record.used:
@@ -90,7 +90,7 @@ def _scores_without_votes(fitted: Fitted, rare: RareClass) -> NDArray[np.float64
 
 
 def _best_labels(votes: Annotations, posterior: NDArray[np.float64], rare: RareClass) -> dict[str, Any]:
-    """The most probable other class of every task; of a tail also the most probable of its grades."""
+    """The most probable other class of every task; for a tail, also the most probable of its grades."""
     if votes.n_classes < 2:
         return {"other": None, "others": []}
     own = rare.holds(np.arange(votes.n_classes))
@@ -102,7 +102,7 @@ def _best_labels(votes: Annotations, posterior: NDArray[np.float64], rare: RareC
 
 
 def _best_of(votes: Annotations, scores: NDArray[np.float64]) -> tuple[Any, list[Any]]:
-    """The class with the best score of every task: the most frequent of these, and the tasks that have another."""
+    """The class with the best score of every task, stored as the most frequent one and the tasks that have another."""
     best = scores.argmax(axis=1)
     usual = int(np.bincount(best).argmax())
     names = [json_name(one, "class") for one in votes.classes.tolist()]
@@ -113,15 +113,15 @@ def _best_of(votes: Annotations, scores: NDArray[np.float64]) -> tuple[Any, list
 def result_columns(
     audit: Audit, votes: Annotations, shown: Mapping[str, NDArray[Any]] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """What the audit makes of every task: task, label, decision, then what is shown.
+    """The result of the audit for every task: task, label, decision, then the columns to show.
 
-    The label is the expert's own or the gold one where there is one, the class for the rest of the final list, and the
-    best other class elsewhere; ``decision`` says which: "expert", "gold", "audit" or "crowd". An item without votes
-    that is not on the final list has no label: "no votes", or "left out" where the audit was not about it.
+    The label is that of the expert or the gold if there is one, the class for the rest of the final list, and the
+    best other class for all others; ``decision`` says which: "expert", "gold", "audit" or "crowd". An item without
+    votes that is not on the final list has no label: "no votes", or "left out" if it was not part of the audit.
 
     Args:
         audit: started by :func:`audit_of_fit`.
-        votes: those that it was started with.
+        votes: the votes that it was started with.
         shown: columns carried along, a text for each of the first tasks; blank for the others.
     """
     plan, source = audit.plan, audit.plan.source or {}
@@ -137,8 +137,8 @@ def result_columns(
         by_crowd = other.get(task, source.get("other")) if scored or row < votes.n_tasks else ""
         best = by_crowd
         if task in flagged:
-            best = grade.get(task, source.get("grade", plan.name))  # which only a tail has
-        # "No" to one of many classes names none: the best other class is taken.
+            best = grade.get(task, source.get("grade", plan.name))  # only a tail has these
+        # "No" to one of many classes does not name another: use the best other class.
         named = task in answers and (plan.classes is None or answers[task] in plan.classes)
         labels.append(plan.gold.get(task, answers[task] if named else best))
         silent = "crowd" if row < votes.n_tasks else "no votes" if task in audited else "left out"
@@ -153,7 +153,7 @@ def result_columns(
 
 
 def summary(audit: Audit) -> dict[str, Any]:
-    """Where the audit stands, in figures for JSON."""
+    """The state of the audit as figures for JSON."""
     stands, forecast = audit.certificate(), None if audit.stopped else audit.forecast
     kept = ("class", "target", "confidence", "items", "population", "voted", "unvoted", "left_out", "only_voted_items",
             "instructions", "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged",

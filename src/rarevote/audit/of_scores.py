@@ -1,4 +1,4 @@
-"""An audit of any ranking: a classifier's, a screening tool's or a judge's scores, proved as a fit is."""
+"""An audit of any ranking: the scores of a classifier, a screening tool or a judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rarevote.decide.floor import Share
 from rarevote.errors import InputError
 from rarevote.io.read.scores import ScoredItems
 
-# Base rates of the first and the last item of a ranking that says nothing about probabilities.
+# Base rates of the first and the last item of a ranking without probabilities.
 _BEST, _WORST = 0.9, 0.01
 
 
@@ -30,13 +30,14 @@ def audit_of_scores(
 ) -> Audit:
     """Start an audit of one class whose items are ranked by a score.
 
-    The expert answers the class or not the class. Any ranking is valid: a bad one costs reviews, never the proof.
+    The expert answers the class or not the class. Any ranking is valid: a bad one costs more reviews, but the proof
+    still holds.
 
     Args:
         name: the class, as the expert calls it.
-        ascending: whether the smallest score is the most likely, as in a ranking from 1.
-        gold: labels that are known before, by item; those that came with the table if not given.
-        files: what the plan is to remember of the files.
+        ascending: whether the smallest score is the most likely, as for ranks from 1.
+        gold: gold labels, by item; by default, those in the table.
+        files: what the plan records about the files.
         **options: as in :meth:`Audit.start`.
 
     Raises:
@@ -56,7 +57,7 @@ def audit_of_scores(
 
 
 def base_rates(scores: NDArray[np.float64], *, ascending: bool = False) -> NDArray[np.float64]:
-    """Probabilities to plan with: the scores where these lie between 0 and 1, else a curve over their ranks.
+    """Probabilities for planning: the scores if they lie between 0 and 1, else a curve over their ranks.
 
     >>> base_rates(np.array([3.0, 1.0, np.nan, 2.0])).round(2).tolist()
     [0.9, 0.01, nan, 0.23]

@@ -27,7 +27,7 @@ _MAX_SEED = 2**64 - 1
 def checked_options(
     target: Share, confidence: Share, flag_cost: float, aim: Aim, budget: int | None, seed: int | None
 ) -> tuple[Fraction, Fraction, int]:
-    """Target and confidence as rational numbers, and the seed; one from the operating system if none is given.
+    """Target and confidence as rational numbers, and the seed; by default from the operating system.
 
     Raises:
         ParameterError: one is out of range.
@@ -52,13 +52,13 @@ def checked_options(
 
 
 class Audited(NamedTuple):
-    """What an audit is about.
+    """The population of an audit.
 
     Attributes:
-        tasks: to be ranked and drawn from.
-        scores: of these.
-        gold: labels that are known before, by task; these tasks are not among the others.
-        population: who is among the tasks, where it is known which tasks have votes.
+        tasks: the tasks to rank and draw from.
+        scores: scores of the tasks.
+        gold: gold labels, by task; these tasks are not in ``tasks``.
+        population: the counts of tasks with and without votes, if these are known.
     """
 
     tasks: list[Any]
@@ -75,11 +75,11 @@ def audited(
     unvoted: Collection[Any] | None,
     only_voted_items: bool,
 ) -> Audited:
-    """What an audit is about; the arguments are those of :meth:`rarevote.audit.audit.Audit.start`.
+    """The population of an audit; the arguments are those of :meth:`rarevote.audit.audit.Audit.start`.
 
     Raises:
-        ParameterError: items without votes are to be left out, and it is not known which these are.
-        InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
+        ParameterError: items without votes should be left out, but it is not known which these are.
+        InputError: tasks and scores do not match, a task occurs twice, or no gold task is among the tasks.
     """
     names = [json_name(task, "task") for task in tasks]
     seen: set[Any] = set()

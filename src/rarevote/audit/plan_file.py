@@ -1,33 +1,34 @@
-"""The plan file: everything an audit was decided by and everything that was answered, in one JSON file.
+"""The plan file: all settings of an audit and all answers, in one JSON file.
 
-One object on one line, keys in this order::
+It has one object on one line, with keys in this order::
 
     format, version           "rarevote audit plan"; 1, or 2 for a tail of grades
-    class, classes            the class whose recall is audited, or what the tail is called; all classes, or null
-    tail                      the grades that are of the tail, from the end of the scale inwards; only in version 2
+    class, classes            the class whose recall is audited, or the name of the tail; all classes, or null
+    tail                      the grades of the tail, from the end of the scale inwards; only in version 2
     target, confidence        rational numbers as text, "9/10"
     flag_cost, aim, budget    the settings of the planner
-    score                     which score ranks the items: "sampler", "posterior", "reported"; only where it is known
+    score                     which score ranks the items: "sampler", "posterior", "reported"; only if known
     population                {"voted", "unvoted", "left_out", "only_voted_items"}: items of the strata that have votes
                               and that have none, items without votes that are in no stratum, and whether that was
-                              asked for; only where it is known
-    instructions              {"question", "definitions"}: what the expert was asked, and [class, text] of what classes
-                              mean; only where it was said
-    planner                   the number of the planner that chose the stakes, 1; plans without it are of planner 1
+                              requested; only if known
+    instructions              {"question", "definitions"}: the question to the expert, and [class, text] with the
+    meaning of
+                              classes; only if given
+    planner                   the number of the planner that chose the stakes, 1; plans without it use planner 1
     seed                      16 hexadecimal digits
-    started                   when, UTC
+    started                   time in UTC
     labels_sha256, gold_sha256
-    source                    where labels and gold are and how they are read, seen from the plan's folder, and the best
+    source                    paths of labels and gold, relative to the plan's folder, how they are read, and the best
                               other class of every task, for the result; or null
-    earlier                   earlier audits of the same labels, as their plans' SHA-256 and what they said
+    earlier                   earlier audits of the same labels: SHA-256 and result of their plans
     gold                      [task, label] of items known before the audit
     strata                    {"p0", "tasks"}: the frozen ranking, best first
     rounds                    {"w", "v", "gamma", "tasks", "answers"}: tasks in drawn order; an answer is null while it
                               is open, {"label", "who", "when"}, or {"worst_case": true, "who", "when"}
-    extras, repeats           {"task", "label", "who", "when"}: answers on items that were not asked for; second, blind
+    extras, repeats           {"task", "label", "who", "when"}: answers on items that were not requested; second, blind
                               answers of the same expert
 
-Rounds are only ever added and answers only ever filled in: :func:`write_plan` refuses anything else.
+Rounds can only be added and answers only filled in: :func:`write_plan` refuses anything else.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
 
 FORMAT = "rarevote audit plan"
-#: Versions of plans: of one class, and of a tail of grades.
+#: Versions of plans: for one class, and for a tail of grades.
 VERSION, TAIL_VERSION = 1, 2
 #: The planner of this version, see :mod:`rarevote.audit.planning`.
 PLANNER = 1
@@ -64,7 +65,7 @@ Aim = Literal["certificate", "estimate"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What an expert said about an item, or that it was closed as the worst case."""
+    """An expert's answer on an item, or the fact that it was closed as the worst case."""
 
     label: Any
     who: str | None
@@ -72,21 +73,21 @@ class Answer:
     worst_case: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as it stands in the plan."""
+        """The answer in the format of the plan."""
         said = {"worst_case": True} if self.worst_case else {"label": self.label}
         return {**said, "who": self.who, "when": self.when}
 
 
 @dataclass(eq=False)
 class Round:
-    """One round: what was staked, which tasks were drawn in which order, and their answers."""
+    """One round: stakes, tasks in drawn order, and answers."""
 
     stakes: Stakes
     tasks: list[Any]
     answers: list[Answer | None]
 
     def as_json(self) -> dict[str, Any]:
-        """The round as it stands in the plan."""
+        """The round in the format of the plan."""
         return {
             "w": list(self.stakes.w),
             "v": self.stakes.v.tolist(),
@@ -98,13 +99,13 @@ class Round:
 
 @dataclass(frozen=True)
 class Population:
-    """Who is in the strata.
+    """The items in the strata.
 
     Attributes:
-        voted: items of the strata that have votes.
-        unvoted: items of the strata that have none.
-        left_out: items without votes that are in no stratum.
-        only_voted_items: whether items without votes were to be left out.
+        voted: number of items in the strata with votes.
+        unvoted: number of items in the strata without votes.
+        left_out: number of items without votes that are in no stratum.
+        only_voted_items: whether items without votes should be left out.
     """
 
     voted: int
@@ -115,7 +116,7 @@ class Population:
 
 @dataclass(eq=False)
 class Plan:
-    """The contents of a plan file; see the module for what they mean."""
+    """The contents of a plan file; the module explains the fields."""
 
     name: Any
     classes: list[Any] | None
@@ -143,16 +144,16 @@ class Plan:
 
     @property
     def labels(self) -> list[Any]:
-        """What an expert can answer: the classes, or the class and False where the others are not known."""
+        """What an expert can answer: the classes, or the class and False if the others are not known."""
         return list(self.classes) if self.classes and len(self.classes) > 1 else [self.name, False]
 
     @property
     def tasks(self) -> set[Any]:
-        """All tasks that the audit is about, those of the gold included."""
+        """All tasks of the audit, including gold."""
         return {task for group in self.strata.tasks for task in group} | self.gold.keys()
 
     def room(self, n_left: int, n_drawn: int) -> int:
-        """How many more tasks could be drawn."""
+        """Number of tasks that can still be drawn."""
         return n_left if self.budget is None else min(n_left, self.budget - n_drawn)
 
     def frozen(self) -> dict[str, Any]:
@@ -168,7 +169,8 @@ class Plan:
             "flag_cost": self.flag_cost,
             "aim": self.aim,
             "budget": self.budget,
-            # A plan is written as it was read, or its fingerprint would change: fields of later versions are optional.
+            # A plan must be written as it was read, so that its fingerprint is the same: fields of later versions are
+            # optional.
             **({} if self.score is None else {"score": self.score}),
             **({} if self.population is None else {"population": asdict(self.population)}),
             **({} if self.planner is None else {"planner": self.planner}),
@@ -202,7 +204,7 @@ def to_text(record: Any) -> str:
 
 
 def fingerprint(record: Any) -> str:
-    """SHA-256 of :func:`to_text`; of a whole plan, that of the file."""
+    """SHA-256 of :func:`to_text`; for a whole plan, that of the file."""
     return sha256(to_text(record).encode("utf-8")).hexdigest()
 
 
@@ -284,7 +286,7 @@ def _population(record: Mapping[str, Any]) -> Population:
 
 
 def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """What is said of every task; two entries of one task could be read either way."""
+    """A mapping by task; refuses two entries for one task."""
     found: dict[Any, Any] = {}
     for task, said in pairs:
         if task in found:
@@ -300,7 +302,7 @@ def _matching(pattern: str, text: Any, what: str) -> str:
 
 
 def _of(value: Any, *kinds: type) -> Any:
-    """The value, if it is of one of these types; a truth value is not a number."""
+    """The value, if it has one of these types; a boolean is not a number."""
     if type(value) not in kinds:
         raise TypeError(f"{shown(value)} is a {type(value).__name__}")
     return value
@@ -321,7 +323,7 @@ def _tasks(names: Any) -> tuple[Any, ...]:
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
-    """Finite numbers in a row."""
+    """A list of finite numbers."""
     array = np.array([float(_of(value, int, float)) for value in _list(values)], dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError("a number is not finite")
@@ -333,12 +335,12 @@ def _optional_name(value: Any, what: str) -> Any:
 
 
 def _rational(text: Any) -> Fraction:
-    """A rational number as we write it; a power of ten would be worked out to its last digit."""
+    """A rational number in our notation; a huge power of ten would be expanded to all digits."""
     return Fraction(_matching(r"[0-9]{1,30}(/[0-9]{1,30})?", text, "not a rational number"))
 
 
 def _written_as_read(value: Any) -> Any:
-    """What is only passed on must be something that a plan can hold."""
+    """Check that values that are only passed on can be stored in a plan."""
     to_text(value)
     return value
 
@@ -357,7 +359,7 @@ def _answer(record: Mapping[str, Any]) -> Answer:
 
 
 def is_tail_of(name: Any, tail: list[Any], classes: list[Any] | None) -> bool:
-    """Whether a tail is some of the classes, and what it is called none of them."""
+    """Whether a tail consists of some of the classes, and its name is not a class."""
     grades, known = set(map(name_key, tail)), set(map(name_key, classes or []))
     return bool(tail) and len(grades) == len(tail) and grades < known and name_key(name) not in known
 
@@ -407,7 +409,7 @@ def _check(plan: Plan) -> None:
 
 
 def json_name(value: Any, what: str) -> Any:
-    """A task or label as JSON keeps it: text, a number or a truth value, exactly as given.
+    """A task or label in JSON: text, a number or a boolean, exactly as given.
 
     Raises:
         InputError: it is something else.
@@ -419,9 +421,9 @@ def json_name(value: Any, what: str) -> Any:
 
 
 def write_plan(path: Path | str, plan: Plan) -> None:
-    """Write a plan, whole or not at all; over an existing one only if it is the same audit, further on.
+    """Write a plan, completely or not at all; replaces an existing one only if it is the same audit with more answers.
 
-    Of two who write at the same time, the second sees what the first has written.
+    If two processes write at the same time, the second sees what the first has written.
 
     Raises:
         InputError: the file exists and is something else, or the folder cannot be written to.

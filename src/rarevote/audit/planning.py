@@ -1,12 +1,12 @@
-"""Planning a round: where to look next, how much to stake, and whether looking on pays. Efficiency only.
+"""Planning a round: what to review next, how much to stake, and whether to continue. It affects only efficiency.
 
-Weights, rates and stakes may depend on all earlier answers in any way; no choice made here can make a certificate
+Weights, rates and stakes can depend on all earlier answers in any way; no choice here can make a certificate
 false. For a candidate set ``F_j`` the expected growth of its log wealth at the next draw is::
 
     g_j = sum_b R_b q_b [p_b log(1 - gamma X_j(y=1) / top_j) + (1 - p_b) log(1 - gamma X_j(y=0) / top_j)]
 
 The numbers and steps of this module are frozen as planner 1: :mod:`rarevote.audit.replanning` plans every
-recorded round again. Another planner gets another number, and this one stays for the plans that it made.
+recorded round again. A new planner gets a new number, and this one stays for the plans that it made.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _ESTIMATE_ROUND = 25
 _KELLY_STEPS = 8
 
 #: Two choices reach the same objective if it differs by no more than this share: logarithms differ in the last place
-#: between machines, and ties fall otherwise.
+#: between machines, so ties can be broken differently.
 TIE = 1e-9
-# Rounding of a sum, as a share of the sum of its terms' sizes.
+# Rounding error of a sum, relative to the sum of its absolute terms.
 _NOISE = 1e-14
 
 
@@ -44,11 +44,11 @@ class Forecast:
     """What further reviews would cost and gain.
 
     Attributes:
-        set_index: the set ``F_j`` to be certified next.
-        reviews: further reviews that it is expected to take, ``n_j``; may be off by a factor of two.
-        flagged: items of that set without an answer.
+        set_index: the set ``F_j`` to certify next.
+        reviews: expected number of further reviews, ``n_j``; can be off by a factor of two.
+        flagged: number of items of that set without an answer.
         cost: ``n_j + kappa * flagged``, in reviews.
-        staying: what the set certified now costs, ``kappa * unreviewed``.
+        staying: the cost of the currently certified set, ``kappa * unreviewed``.
     """
 
     set_index: int
@@ -59,17 +59,17 @@ class Forecast:
 
     @property
     def pays(self) -> bool:
-        """Whether looking on is cheaper than staying."""
+        """Whether further reviews are cheaper than stopping."""
         return self.cost < self.staying
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """What the planner wants to do next.
+    """The planner's proposal for the next round.
 
     Attributes:
-        stakes: of the next round.
-        size: how many items to draw; 0 where looking on does not pay.
+        stakes: stakes of the next round.
+        size: number of items to draw; 0 if further reviews are not worth their cost.
     """
 
     stakes: Stakes
@@ -82,8 +82,8 @@ def propose(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: 
     Args:
         wealth: the state of the audit.
         rates: current positive rate of every stratum, ``p_b``, (B).
-        flag_cost: what a flagged item costs, in reviews, ``kappa``.
-        n_to_estimate: reviews that are still to serve the estimate: :func:`left_to_estimate`.
+        flag_cost: cost of a flagged item, in reviews, ``kappa``.
+        n_to_estimate: remaining reviews for the estimate: :func:`left_to_estimate`.
     """
     planned = None if n_to_estimate else plan_certificate(wealth, rates, flag_cost)
     if planned is None:
@@ -103,7 +103,7 @@ def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tup
     Args:
         wealth: the state of the audit.
         rates: current positive rate of every stratum, ``p_b``, (B).
-        flag_cost: what a flagged item costs, in reviews, ``kappa``.
+        flag_cost: cost of a flagged item, in reviews, ``kappa``.
     """
     considered = _considered(wealth, rates, flag_cost)
     if not considered:
@@ -113,19 +113,19 @@ def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tup
 
 
 def forecasts(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[Forecast]:
-    """What looking on would cost and bring for every set that is considered, the largest first."""
+    """What further reviews would cost and gain for every considered set, the largest first."""
     return [forecast for forecast, _, _ in _considered(wealth, rates, flag_cost)]
 
 
 class _Tried(NamedTuple):
-    """Weights tried for one set, (A, B), and the growth of its wealth under each, (A)."""
+    """Candidate weights for one set, (A, B), and the growth of its wealth under each, (A)."""
 
     weights: FloatArray
     growth: FloatArray
 
 
 def _considered(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[tuple[Forecast, _Tried, int]]:
-    """Sets inside the certified one, and for each what was tried and which of it certifies the set first."""
+    """Sets inside the certified one, with the candidate weights of each and the one that certifies the set first."""
     certified, total = wealth.certified, int(wealth.left.sum())
     if not certified or not total:
         return []
@@ -143,17 +143,17 @@ def _considered(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[tup
 
 
 def _estimate_weights(rates: FloatArray) -> FloatArray:
-    """While the aim is an estimate: look where the answer is least certain."""
+    """Weights while the aim is an estimate: review the least certain items."""
     return np.asarray(np.sqrt(rates * (1 - rates)) + 0.02)
 
 
 def estimate_phase(n_tasks: int) -> int:
-    """How many reviews serve the estimate, if that is the aim."""
+    """The number of reviews for the estimate, if that is the aim."""
     return min(max(n_tasks // 10, 20), 100)
 
 
 def left_to_estimate(aim: str, n_tasks: int, n_drawn: int) -> int:
-    """How many reviews are still to serve the estimate.
+    """The number of remaining reviews for the estimate.
 
     >>> left_to_estimate("estimate", 500, 30), left_to_estimate("certificate", 500, 30)
     (20, 0)
@@ -164,7 +164,7 @@ def left_to_estimate(aim: str, n_tasks: int, n_drawn: int) -> int:
 def choices(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: int) -> tuple[list[FloatArray], int]:
     """Every choice of weights that reaches the planner's objective, (B) each, and the size of the round.
 
-    The arguments are those of :func:`propose`. The first choice is its own, the others tie with it.
+    The arguments are those of :func:`propose`. The first choice is that of the planner, the others tie with it.
     """
     considered = [] if n_to_estimate else _considered(wealth, rates, flag_cost)
     if not considered:
@@ -176,14 +176,14 @@ def choices(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: 
             continue
         reached.append(tried.weights[best])
         most = float(tried.growth[best])
-        # A set that is won grows without end whatever the weights: no machine takes another of these for the first.
+        # The growth of a won set is infinite for any weights: every machine takes the same first choice.
         if isfinite(most):
             reached += list(tried.weights[most - tried.growth <= TIE * abs(most) + _NOISE])
     return reached, _round_size(cheapest)
 
 
 def gamma_reaches(wealth: Wealth, stakes: Stakes) -> NDArray[np.bool_]:
-    """Whether the gamma of every set is of the planner's grid and grows as fast as the best of it, (B - 1)."""
+    """Whether the gamma of every set is in the planner's grid and grows as fast as the best, (B - 1)."""
     draws = _draws_of_all(wealth, stakes.v, stakes.w)
     best, terms = _best_growth(draws)[0], draws.terms(stakes.gamma)
     short = best - terms.sum(axis=(0, 2))
@@ -192,19 +192,19 @@ def gamma_reaches(wealth: Wealth, stakes: Stakes) -> NDArray[np.bool_]:
 
 
 def stakes_for(wealth: Wealth, rates: FloatArray, weights: FloatArray) -> Stakes:
-    """Stakes under given weights: for every set the ``gamma`` of the grid that grows fastest."""
+    """Stakes for given weights: for every set, the ``gamma`` in the grid with the fastest growth."""
     w = tuple(whole_weights(weights))
     return Stakes(w, rates, _best_growth(_draws_of_all(wealth, rates, w))[1])
 
 
 def _draws_of_all(wealth: Wealth, rates: FloatArray, w: tuple[int, ...]) -> _Draws:
-    """What the next draw could bring to every set under the same weights."""
+    """The outcomes of the next draw for every set under the same weights."""
     sets = np.arange(len(w) - 1)
     return _next_draws(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)
 
 
 def _reviews_needed(wealth: Wealth, j: int, certified: int, growth: float, total: int) -> float:
-    """``Rtot (1 - exp(-(deficit / g) / Rtot))`` for the largest deficit of a set not yet won on the way to ``F_j``."""
+    """``Rtot (1 - exp(-(deficit / g) / Rtot))`` for the largest deficit of the sets not yet won down to ``F_j``."""
     between = slice(j, certified)
     waiting = ~wealth.crossed[between]
     deficit = float(np.max(wealth.threshold - wealth.log_wealth[between][waiting], initial=0.0))
@@ -214,10 +214,10 @@ def _reviews_needed(wealth: Wealth, j: int, certified: int, growth: float, total
 
 
 def _candidate_weights(wealth: Wealth, rates: FloatArray, candidates: IntArray) -> tuple[FloatArray, IntArray]:
-    """Weights to try, Kelly's for the tail and a flat share for the flagged, (A, B), and the set they are for, (A).
+    """Candidate weights, Kelly's for the tail and a flat share for the flagged items, (A, B), and their sets, (A).
 
-    Flagged items that would get less than a fifth of the draws are raised to it. Then it does not matter from where:
-    one of them is kept.
+    Flagged items that would get less than a fifth of the draws are raised to a fifth. Candidates that become equal:
+    one is kept.
     """
     tail = 1 + 1 / _kelly(_TAUS[:, None] / rates)
     flagged = np.sqrt(rates * (1 - rates) + 0.01)
@@ -243,12 +243,12 @@ def _kelly(t: FloatArray) -> FloatArray:
 
 
 class _Draws(NamedTuple):
-    """What the next draw could bring to some sets, each under weights of its own.
+    """The outcomes of the next draw for some sets, each under its own weights.
 
     Attributes:
         chances: probability of a stratum and its answer, yes and no, (2, A, B).
         share: ``X / top`` for these, (2, A, B).
-        won: whether nothing left could make the set fail, (A).
+        won: whether no remaining item could make the set fail, (A).
     """
 
     chances: FloatArray
@@ -256,15 +256,15 @@ class _Draws(NamedTuple):
     won: NDArray[np.bool_]
 
     def terms(self, gamma: FloatArray) -> FloatArray:
-        """What the expected log growth is the sum of, for a gamma of every set, (2, A, B)."""
+        """The terms of the expected log growth, for a gamma of every set, (2, A, B)."""
         return np.asarray(self.chances * np.log1p(-gamma[:, None] * self.share))
 
 
 def _next_draws(wealth: Wealth, rates: FloatArray, weights: FloatArray, sets: IntArray) -> _Draws:
-    """What the next draw could bring to set ``sets[i]`` under ``weights[i]``."""
+    """The outcomes of the next draw for set ``sets[i]`` under ``weights[i]``."""
     c, left = float(wealth.odds), wealth.left.astype(np.float64)
     open_ = left > 0
-    # Strata that are used up cannot be drawn.
+    # Empty strata cannot be drawn.
     place, rates_left, left, weights = np.flatnonzero(open_), rates[open_], left[open_], weights[:, open_]
     tail = place > sets[:, None]
     chance = weights * left
@@ -284,9 +284,9 @@ def _next_draws(wealth: Wealth, rates: FloatArray, weights: FloatArray, sets: In
 
 
 def _best_growth(draws: _Draws) -> tuple[FloatArray, FloatArray]:
-    """Largest expected log growth of every set, infinite where won, and its gamma, (A).
+    """Largest expected log growth of every set, infinite if won, and its gamma, (A).
 
-    Growth is concave in gamma, so its slope, which needs no logarithm, tells on which side of a value of the grid the
+    Growth is concave in gamma, so its slope, which needs no logarithm, shows on which side of a grid value the
     best one lies; logarithms are taken for the last two.
     """
     share, n_sets = draws.share, len(draws.won)
@@ -303,11 +303,11 @@ def _best_growth(draws: _Draws) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True)
 class Step:
-    """A point of the curve.
+    """A point on the curve of flagged items against reviews.
 
     Attributes:
-        reviews: items that the expert answered.
-        flagged: items of the certified set without a review.
+        reviews: number of items that the expert answered.
+        flagged: number of items of the certified set without a review.
     """
 
     reviews: int
@@ -315,12 +315,12 @@ class Step:
 
 
 def step_of(wealth: Wealth) -> Step:
-    """Where an audit stands."""
+    """The current point of an audit."""
     return Step(int(wealth.reviewed.sum()), wealth.unreviewed(wealth.certified))
 
 
 def to_be_bought(here: Step, forecasts: Iterable[Forecast]) -> list[Step]:
-    """From here on: fewer flagged items for more reviews, as far as they are expected to become fewer.
+    """The expected further points: fewer flagged items for more reviews.
 
     >>> ahead = [Forecast(3, 80.0, 500, 0.0, 0.0), Forecast(2, 60.0, 400, 0.0, 0.0), Forecast(1, 900.0, 90, 0.0, 0.0)]
     >>> [(step.reviews, step.flagged) for step in to_be_bought(Step(100, 700), ahead)]

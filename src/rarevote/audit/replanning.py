@@ -1,12 +1,13 @@
-"""Planning recorded rounds again: were the stakes chosen before the answers, or after them?
+"""Plan recorded rounds again: were the stakes chosen before the answers, or after them?
 
-A certificate is true if weights, rates and stakes of a round depend on earlier answers only. Files cannot show when
+A certificate is valid if weights, rates and stakes of a round depend only on earlier answers. Files cannot show when
 something was written, but the planner is a fixed procedure: from the state before a round, it proposes one choice. The
-stakes of a plan are accepted if they are that choice up to what differs between machines:
+stakes of a plan are accepted if they equal that choice up to differences between machines:
 
-- ``v``: the recalibrated rates. They are the maximum of a smooth function, known to the square root of its rounding;
-- ``w``: weights that reach the planner's objective at the state before the round, computed from the ``v`` of the plan;
-- ``gamma``: values of the planner's grid that reach the largest expected growth under the ``w`` and ``v`` of the plan.
+- ``v``: the recalibrated rates. They are at the maximum of a smooth function, so they are known to the square root of
+its rounding; - ``w``: weights that reach the planner's objective at the state before the round, computed from the ``v``
+of the plan; - ``gamma``: values of the planner's grid that reach the largest expected growth under the ``w`` and ``v``
+of the plan.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from rarevote.audit.strata import scaled_weights
 from rarevote.audit.wealth import Stakes, Wealth
 from rarevote.crowd.numerics import FloatArray
 
-# A maximum is flat: where its value is right to 1e-12, its place is right to 1e-6.
+# A maximum is flat: if its value is right to 1e-12, its position is right to 1e-6.
 _RATE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class UnplannedSize:
-    """A round whose size is not the planner's: true all the same, and named.
+    """A round whose size differs from the planner's: still valid, but reported.
 
     Attributes:
-        number: of the round, from 1.
-        size: items drawn.
-        planned: items that the planner would have drawn; 0 where it would have stopped.
+        number: number of the round, from 1.
+        size: number of items drawn.
+        planned: number of items that the planner would have drawn; 0 if it would have stopped.
     """
 
     number: int
@@ -48,10 +49,10 @@ class UnplannedSize:
 
 
 def replan(plan: Plan) -> tuple[list[str], list[UnplannedSize]]:
-    """Reasons why the stakes of a plan are not the planner's, and the rounds of a size that it did not choose.
+    """Reasons why the stakes of a plan are not the planner's, and the rounds with a size that it did not choose.
 
     Args:
-        plan: one whose draws were checked.
+        plan: a plan whose draws were checked.
     """
     logits = base_logits(plan.strata)
     reasons: list[str] = []
@@ -60,7 +61,7 @@ def replan(plan: Plan) -> tuple[list[str], list[UnplannedSize]]:
 
     def check(number: int, wealth: Wealth) -> None:
         nonlocal n_drawn
-        if reasons:  # what comes after a forged round rests on it
+        if reasons:  # everything after a forged round depends on it
             return
         one = plan.rounds[number - 1]
         to_estimate = left_to_estimate(plan.aim, plan.strata.n_tasks, n_drawn)
@@ -103,6 +104,6 @@ def _check_bets(wealth: Wealth, stakes: Stakes, reached: list[FloatArray]) -> No
 
 
 def _is_rounded(w: tuple[int, ...], weights: FloatArray) -> bool:
-    """Whether whole numbers are what weights round to, if these were off by a share of 1e-9."""
+    """Whether weights round to these whole numbers, up to a relative error of 1e-9."""
     scaled = np.maximum(scaled_weights(weights), 1.0)
     return bool((np.abs(np.array(w, dtype=np.float64) - scaled) <= 0.5 + TIE * scaled).all())

@@ -1,4 +1,4 @@
-"""From the log of a plan to its state: every round drawn again, every bet decided again, in drawn order."""
+"""Replay the log of a plan: every round is drawn again and every bet decided again, in drawn order."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rarevote.audit.strata import Urn
 from rarevote.audit.wealth import Stakes, Wealth
 from rarevote.errors import InputError
 
-# So many bets are decided in one go, which bounds memory.
+# The number of bets decided at once, which bounds memory.
 _BATCH = 1024
 
 
 class Replay:
-    """What follows from a plan, kept up to date while rounds and answers are added to it.
+    """The state that follows from a plan, updated while rounds and answers are added.
 
     Attributes:
         plan: the log.
         reading: how labels are read.
         wealth: counts and bets.
-        chances: the smallest probability of any item, at draws answered before a positive was found.
-        n_taken: bets decided.
-        drawn: place in drawn order by task.
-        steps: what was certified before any answer, and after every round whose bets are all decided.
+        chances: the smallest probability of any item at each draw that was answered before a positive was found.
+        n_taken: number of decided bets.
+        drawn: position in drawn order, by task.
+        steps: the certified set before any answer, and after every round whose bets are all decided.
 
     Args:
         plan: the log.
-        before_round: called with the number of a round (from 1) and the state that it was drawn in, for every round.
+        before_round: called with the number of a round (from 1) and the state before it, for every round.
 
     Raises:
-        InputError: a round was not drawn as seed and weights say.
+        InputError: a round does not match the seed and the weights.
     """
 
     def __init__(self, plan: Plan, before_round: Callable[[int, Wealth], None] | None = None) -> None:
@@ -53,7 +53,7 @@ class Replay:
         self.n_taken = 0
         self.steps = [step_of(self.wealth)]
         self._urn = Urn(plan.strata.sizes)
-        self._queue: list[tuple[int, int, int]] = []  # round, place in it and stratum of everything drawn
+        self._queue: list[tuple[int, int, int]] = []  # round, position in it and stratum of every drawn item
         self.drawn: dict[Any, int] = {}
         for number in range(1, len(plan.rounds) + 1):
             self._check_draws(number)
@@ -61,12 +61,12 @@ class Replay:
 
     @property
     def n_drawn(self) -> int:
-        """Tasks drawn, answered or not."""
+        """Number of tasks drawn, answered or not."""
         return len(self._queue)
 
     @property
     def pending(self) -> list[Any]:
-        """Tasks that were drawn and wait for an answer, in drawn order; only the last round can have such."""
+        """Drawn tasks without an answer, in drawn order; only the last round can have any."""
         if not self.plan.rounds:
             return []
         last = self.plan.rounds[-1]
@@ -75,7 +75,7 @@ class Replay:
     def add_round(self, stakes: Stakes, size: int) -> None:
         """Draw a round and add it to the plan."""
         tasks = self._draw(len(self.plan.rounds) + 1, stakes, size)
-        # Items that were answered without being asked for need not be asked again.
+        # Items that were answered without being requested are not asked again.
         self.plan.rounds.append(Round(stakes, tasks, [self.plan.extras.get(task) for task in tasks]))
         self.take_in()
 
@@ -89,7 +89,7 @@ class Replay:
             if slots[place] is None:
                 slots[place] = answer
                 return
-        # Not asked for, or closed as the worst case: it decides what becomes of the item, but no bet.
+        # Not requested, or closed as the worst case: the answer affects the item's label, but no bet.
         self.plan.extras[task] = answer
 
     def close(self, answer: Answer) -> None:
@@ -99,7 +99,7 @@ class Replay:
             last.answers = [answer if standing is None else standing for standing in last.answers]
 
     def standing(self, task: Any) -> Answer | None:
-        """The answer on a task; one closed as the worst case has none until it is answered after all."""
+        """The answer on a task; a task closed as the worst case has none until it is answered later."""
         if task in self.drawn:
             number, place, _ = self._queue[self.drawn[task]]
             answer = self.plan.rounds[number - 1].answers[place]
@@ -114,8 +114,8 @@ class Replay:
             one = self.plan.rounds[number - 1]
             if first == 0 and self._before_round is not None:
                 self._before_round(number, self.wealth)
-            # Until a positive is found the chance of every draw is kept; afterwards the answered rest of the round goes
-            # at once.
+            # Until a positive is found, the probability of every draw is stored; after that, the answered rest of the
+            # round is processed at once.
             wanted = one.answers[first : first + (_BATCH if self.wealth.n_found else 1)]
             ready = list(takewhile(lambda answer: answer is not None, wanted))
             if not ready:

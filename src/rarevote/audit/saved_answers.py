@@ -1,15 +1,15 @@
-"""The file of answers that a page without a server saves: which items of which round, and what was said.
+"""The file of answers that the offline page saves: items, round and answers.
 
 One JSON object::
 
     format, version     "rarevote answers", 1
-    of                  SHA-256 of what was asked: the frozen part of a plan, or a review list
+    of                  SHA-256 of the questions: the frozen part of a plan, or a review list
     round               the round of the plan; 1 for a list
     who                 the expert, or null
-    answers             [place, choice, when]: place in the round from 0, number of the class or -1 for unsure, UTC
-    sha256              of the four fields above as JSON without blanks: a file that was cut or edited is refused
+    answers             [position, choice, time]: position in the round from 0, number of the class or -1 for unsure,
+    UTC sha256              of the four fields above as JSON without blanks: a truncated or edited file is refused
 
-Places and choices are whole numbers and not names, because a browser rounds large ids.
+Positions and choices are whole numbers instead of names, because a browser rounds large ids.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _UNSURE = -1
 
 
 def asked_in(plan: Plan) -> str:
-    """What identifies the audit of a plan, whatever was answered since."""
+    """An identifier of the audit of a plan, independent of its answers."""
     return fingerprint(plan.frozen())
 
 
 def asked_of_list(tasks: Sequence[Any], labels: Sequence[Any]) -> str:
-    """What identifies a review list."""
+    """An identifier of a review list."""
     return fingerprint([list(map(str, tasks)), list(map(str, labels))])
 
 
 def is_saved_answers(path: Path) -> bool:
-    """Whether a file looks like one that a page saved."""
+    """Whether a file looks like saved answers of a page."""
     try:
         with path.open("rb") as handle:
             return FORMAT.encode() in handle.read(200)
@@ -49,16 +49,16 @@ def is_saved_answers(path: Path) -> bool:
 
 
 def read_saved_answers(path: Path, *, of: str, number: int, tasks: Sequence[Any], labels: Sequence[Any]) -> list[Entry]:
-    """Answers by task, in the order in which they were given.
+    """Answers by task, in the order of their times.
 
     Args:
-        of: what was asked, by :func:`asked_in` or :func:`asked_of_list`.
+        of: the identifier from :func:`asked_in` or :func:`asked_of_list`.
         number: the round.
-        tasks: of the round, in its order.
-        labels: what can be answered, in its order.
+        tasks: tasks of the round, in order.
+        labels: possible answers, in order.
 
     Raises:
-        InputError: the file is not one of answers, was altered, or is about something else.
+        InputError: the file does not contain answers, was altered, or belongs to something else.
     """
     try:
         record = parse_json(read_text(path), unique_keys=True)

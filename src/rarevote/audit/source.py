@@ -1,4 +1,4 @@
-"""The files behind an audit: their fingerprint, where the plan says they are, and reading them again."""
+"""The files behind an audit: their fingerprint, their location in the plan, and reading them again."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.scores import ScoredItems, read_scores
 from rarevote.io.read.sources import files_below, found_paths
 
-# Options of reading that a table of scores has too.
+# Options of reading that also apply to a table of scores.
 _OF_SCORES = ("columns", "show", "gold_column")
 _INSTEAD = "an audit reads its labels again: save them to a local file"
 
 
 def files_sha256(inputs: Sequence[str | Path]) -> str:
-    """SHA-256 of a file, as ``sha256sum`` says; of several, that of theirs, one a line, in order.
+    """SHA-256 of a file, as ``sha256sum`` prints; for several files, that of their hashes, one per line, in order.
 
     Raises:
-        InputError: a file is not there or cannot be read.
+        InputError: a file does not exist or cannot be read.
         ParameterError: standard input, which cannot be read again.
     """
     digests = [_digest(file) for given in inputs for file in _files(str(given))]
@@ -56,7 +56,7 @@ def _digest(path: Path) -> str:
 
 
 def source_record(labels: Sequence[str], reading: Mapping[str, Any], form: str, plan: Path) -> dict[str, Any]:
-    """What the plan remembers of the files; places are seen from its folder, so that all can move together."""
+    """What the plan records about the files; paths are relative to its folder, so that all can be moved together."""
     for given in labels:
         if Path(given).is_dir() and Path(given).resolve() in plan.resolve().parents:
             raise ParameterError(f"{plan}: is in the folder of the labels, {given}; put the plan elsewhere")
@@ -69,20 +69,20 @@ def source_record(labels: Sequence[str], reading: Mapping[str, Any], form: str, 
 def score_record(
     tables: Sequence[str], reading: Mapping[str, Any], form: str, plan: Path, score: str
 ) -> dict[str, Any]:
-    """The same for a table of scores."""
+    """:func:`source_record` for a table of scores."""
     kept = {name: reading.get(name) for name in _OF_SCORES}
     return {**source_record(tables, kept, form, plan), "score": score}
 
 
 def read_scored(tables: Sequence[str], score: str, reading: Mapping[str, Any]) -> ScoredItems:
-    """A table of scores, read as the options say."""
+    """A table of scores, read with these options."""
     given = {name: value for name, value in reading.items() if name in _OF_SCORES and value is not None}
     given["show"] = [name for text in given.get("show", ()) for name in text.split(",")]
     return read_scores(tables, score, **given)
 
 
 def _crowd_of(source: Mapping[str, Any], places: Sequence[str], options: Mapping[str, Any]) -> Crowd:
-    """What an audit is about, read as at its start."""
+    """The population of an audit, read as at its start."""
     if "score" in source:
         return read_scored(places, source["score"], options).crowd
     return read(list(places), ReadOptions(**options))
@@ -99,7 +99,7 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
     """The labels that the audit was started with.
 
     Raises:
-        InputError: they have changed, are not there, or the plan does not say where they are.
+        InputError: they have changed, do not exist, or the plan does not say where they are.
     """
     source = audit.plan.source or {}
     if "labels" not in source:
@@ -113,12 +113,12 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
 
 
 def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
-    """SHA-256 of what an audit is about: the labels, and the list of items where one was given."""
+    """SHA-256 of the data of an audit: the labels, and the list of items if one was given."""
     return files_sha256([*labels, *([] if items is None else [items])])
 
 
 def _reading(source: Mapping[str, Any], plan: Path) -> dict[str, Any]:
-    """How labels were read at the start; nothing where the plan does not say."""
+    """How labels were read at the start; empty if the plan does not say."""
     given = source.get("reading") or {}
     options: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
     if options.get("items") is not None:
@@ -130,7 +130,7 @@ def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
     """The audit of these labels.
 
     Raises:
-        InputError: the plan cannot be read, or is about other labels.
+        InputError: the plan cannot be read, or belongs to other labels.
     """
     audit = Audit.load(plan)
     try:
@@ -142,13 +142,13 @@ def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
 
 @dataclass(frozen=True, eq=False)
 class LabelsAtHand:
-    """Labels that a plan is to be compared with.
+    """Labels to compare a plan with.
 
     Attributes:
         sha256: of the files.
-        votes: what they say, read as at the start; None where they are not those of the plan or cannot be read.
-        options: how they were read, where that is not the default.
-        fault: why they cannot be read as the plan says.
+        votes: the votes, read as at the start; None if they are not those of the plan or cannot be read.
+        options: how they were read, if not by default.
+        fault: why they cannot be read with the options of the plan.
     """
 
     sha256: str
@@ -161,11 +161,11 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
     """The labels of a plan, to compare their items with it.
 
     Args:
-        path: of the plan, from whose folder it sees the labels.
-        labels: where they are; None for where the plan says.
+        path: path of the plan; paths of labels are relative to its folder.
+        labels: path of the labels; None for the path in the plan.
 
     Returns:
-        None if the plan does not say where they are, or they are not all there.
+        None if the plan does not say where they are, or some do not exist.
 
     Raises:
         InputError: a given file cannot be read.
@@ -190,7 +190,7 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
 
 
 def _given(options: ReadOptions) -> str:
-    """Options that are not as by default; what is only shown says nothing about items."""
+    """Options that are not the default; columns to show do not matter for the items."""
     said = [
         f"{one.name}={shown(getattr(options, one.name))}"
         for one in fields(options)
@@ -205,14 +205,14 @@ def files_behind(plan: Path) -> list[Path]:
         named = parse_json(read_text(plan))["source"]["labels"]
         return [journal_path(plan), *(plan.parent / one for one in named)]
     except (InputError, ValueError, KeyError, TypeError):
-        return [journal_path(plan)]  # a list, or a plan that its reader refuses
+        return [journal_path(plan)]  # a list, or a plan that cannot be read
 
 
 def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:
-    """Audits of the same labels, with something drawn, whose plans lie in the same folder.
+    """Audits of the same labels, with drawn tasks, whose plans are in the same folder.
 
     Raises:
-        InputError: such a plan cannot be read.
+        InputError: a plan cannot be read.
     """
     found = []
     for path in sorted(plan.parent.glob("*.json")):
@@ -225,10 +225,10 @@ def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:
 
 
 def is_plan(path: Path) -> bool:
-    """Whether a file begins as plans do."""
+    """Whether a file starts like a plan."""
     begin = to_text({"format": FORMAT})[:-2].encode()
     try:
         with path.open("rb") as handle:
             return handle.read(len(begin)) == begin
-    except OSError:  # a folder, or not ours to read: no plan of ours
+    except OSError:  # a folder, or not readable: not a plan
         return False

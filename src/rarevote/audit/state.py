@@ -1,4 +1,4 @@
-"""The state of an audit: what its log proves, supports and leads to expect."""
+"""The state of an audit: what its log proves and supports, and what to expect next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rarevote.audit.replay import Replay
 from rarevote.audit.wealth import Wealth
 from rarevote.decide.floor import floor_reviews, most_positives
 
-#: Why an audit asks for nothing more.
+#: Why an audit requests no more reviews.
 NOTHING_PAYS = "more reviews would cost more than they save"
 BUDGET_SPENT = "the review budget is used up"
 ALL_REVIEWED = "every item was reviewed"
@@ -28,24 +28,24 @@ class AuditState:
         """Replay a plan from its log.
 
         Raises:
-            InputError: a round was not drawn as seed and weights say.
+            InputError: a round does not match the seed and the weights.
         """
         self._replay = Replay(plan)
         self._logits = base_logits(plan.strata)
 
     @property
     def plan(self) -> Plan:
-        """Everything the audit was decided by, and its log."""
+        """The settings and the log of the audit."""
         return self._replay.plan
 
     @property
     def pending(self) -> list[Any]:
-        """Tasks that were drawn and wait for an answer, in drawn order."""
+        """Drawn tasks without an answer, in drawn order."""
         return self._replay.pending
 
     @property
     def n_behind_a_gap(self) -> int:
-        """Answers of the last round that enter no bet yet, because an item that was drawn before is open."""
+        """Number of answers of the last round that do not count yet, because an item drawn earlier is open."""
         if not self.plan.rounds:
             return 0
         answers = self.plan.rounds[-1].answers
@@ -59,36 +59,36 @@ class AuditState:
 
     @property
     def n_reviewed(self) -> int:
-        """Drawn tasks that were answered and entered a bet."""
+        """Number of drawn tasks whose answers count in a bet."""
         return int(self.wealth.reviewed.sum())
 
     @property
     def n_positives(self) -> int:
-        """Positives among them."""
+        """Number of positives among them."""
         return int(self.wealth.positives.sum())
 
     @property
     def certified(self) -> int:
-        """Index of the certified set: strata 0 to this one; the last index is everything, which proves nothing."""
+        """Index of the certified set: strata 0 to this one; the last index means all items, which proves nothing."""
         return self.wealth.certified
 
     @property
     def is_certified(self) -> bool:
-        """Whether something smaller than everything is certified."""
+        """Whether a set smaller than all items is certified."""
         return self.certified < len(self.plan.strata.tasks) - 1
 
     @property
     def supported(self) -> int:
-        """Index of the supported set: assumes that the crowd's errors change smoothly with how sure it looks."""
+        """Index of the supported set: assumes that the crowd's error rate changes smoothly with its confidence."""
         return self._estimates().supported(self.plan.target, self.plan.confidence)
 
     @property
     def estimate(self) -> Estimate:
-        """Prevalence, recall and precision of the certified list, with intervals (no proof)."""
+        """Prevalence, recall and precision of the certified list, with intervals (not proved)."""
         return self.estimate_of(self.certified)
 
     def estimate_of(self, set_index: int) -> Estimate:
-        """The same for another set."""
+        """The estimate for another set."""
         return self._estimates().of(set_index)
 
     @property
@@ -98,28 +98,28 @@ class AuditState:
 
     @property
     def forecast(self) -> Forecast | None:
-        """What looking on would cost and bring; None if there is no smaller set to certify."""
+        """What further reviews would cost and gain; None if there is no smaller set to certify."""
         return self._cheapest(self.wealth)
 
     @property
     def bought(self) -> list[Step]:
-        """What the reviews have bought: before any, and after every round whose bets are all decided."""
+        """What the reviews have gained: before any, and after every round whose bets are all decided."""
         return self._replay.steps
 
     @property
     def to_be_bought(self) -> list[Step]:
-        """What more reviews are expected to buy, from here on; may be off by a factor of two."""
+        """What more reviews are expected to gain; can be off by a factor of two."""
         return to_be_bought(step_of(self.wealth), self._forecasts(self.wealth))
 
     @property
     def floor(self) -> int:
-        """Reviews of unflagged items below which no audit can certify the target, by what the scores expect."""
+        """Reviews of unflagged items below which no audit can certify the target, as expected from the scores."""
         return self.floor_at(self.plan.confidence)[0]
 
     def floor_at(self, confidence: Fraction) -> tuple[int, int]:
-        """The minimum number of reviews at another confidence, and the number of unflagged items they are drawn from.
+        """The minimum number of reviews at another confidence, and the number of unflagged items to draw from.
 
-        Flagged is the smallest set with an expected recall of the target, by the scores alone.
+        The flagged set is the smallest one whose expected recall reaches the target, by the scores alone.
         """
         sizes = np.array(self.plan.strata.sizes)
         expected = np.cumsum(sizes * self.plan.strata.p0) + self.wealth.known_positives
@@ -128,7 +128,7 @@ class AuditState:
         return floor_reviews(round(expected[j]), unflagged, target=self.plan.target, confidence=confidence), unflagged
 
     def forecast_at_start(self, confidence: Fraction) -> Forecast | None:
-        """What was to be expected before the first review, at any confidence."""
+        """The forecast before the first review, at any confidence."""
         known = self.wealth.known_positives
         wealth = Wealth(self.plan.strata.sizes, target=self.plan.target, confidence=confidence, known_positives=known)
         return self._cheapest(wealth)
@@ -142,7 +142,7 @@ class AuditState:
 
     @property
     def stopped(self) -> str | None:
-        """Why nothing more is asked; None while tasks are open or a further round pays."""
+        """Why no more reviews are requested; None while tasks are open or a further round is worth its cost."""
         if self.pending:
             return None
         if not self.wealth.left.any():
@@ -156,7 +156,7 @@ class AuditState:
 
     @property
     def most_positives(self) -> int | None:
-        """While no positive was found: the most there can be, with the audit's confidence and no assumption."""
+        """While no positive was found: the largest possible number, at the audit's confidence, without assumptions."""
         if self.wealth.n_found:
             return None
         left, worst = int(self.wealth.left.sum()), int(self.wealth.worst.sum())
@@ -164,7 +164,7 @@ class AuditState:
 
     @property
     def answers(self) -> dict[Any, Any]:
-        """The expert's labels by task, gold not included."""
+        """The expert's labels by task, without gold."""
         said = {
             task: answer.label
             for one in self.plan.rounds
@@ -174,8 +174,10 @@ class AuditState:
         return {task: answer.label for task, answer in self.plan.extras.items()} | said
 
     def final_list(self, set_index: int | None = None) -> list[Any]:
-        """Tasks to flag, best first: the certified set (or another) without the negatives the expert saw, with all
-        positives the expert saw. Gold is not on it."""
+        """Tasks to flag, best first; gold is not included.
+
+        These are the certified set (or another) without the expert's negatives, and all of the expert's positives.
+        """
         j = self.certified if set_index is None else set_index
         said = {task: self._replay.reading.is_positive(label) for task, label in self.answers.items()}
         return [

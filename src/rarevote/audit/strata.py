@@ -1,6 +1,6 @@
-"""The frozen ranking, cut into strata: what an audit may flag, from the first stratum downwards.
+"""The frozen ranking, split into strata: an audit flags strata from the first downwards.
 
-Draws come from SHA-256: the same on every machine and for ever, whatever happens to random generators.
+Draws come from SHA-256: they are the same on every machine and do not depend on random generators.
 
 Draw ``index`` (from 0) of round ``round`` (from 1) under a seed of 64 bits hashes the ASCII text ``seed:round:index``,
 the seed as 16 hexadecimal digits, the others in decimal. The first 16 bytes of the digest, read as a big-endian whole
@@ -8,11 +8,11 @@ number ``A``, choose the stratum, the last 16, ``B``, the item:
 
 - weights ``w_b`` are whole numbers and ``R_b`` items of stratum ``b`` are left, ``Omega = sum w_b R_b``. The stratum is
   the first ``b`` with ``sum_{a <= b} w_a R_a > floor(A Omega / 2^128)``;
-- the items left of a stratum stand in a row, at first in the order of the plan. The one at position
-  ``floor(B R_b / 2^128)`` (from 0) is drawn, and the last of the row takes its place.
+- the remaining items of a stratum form a list, at first in the order of the plan. The item at position
+  ``floor(B R_b / 2^128)`` (from 0) is drawn, and the last item of the list takes its place.
 
-So every item left of stratum ``b`` has probability ``w_b / Omega``. Whole numbers leave nothing to rounding, and a draw
-costs as little among a million items as among ten: only places that differ from the original row are kept.
+So every remaining item of stratum ``b`` has probability ``w_b / Omega``. Whole numbers avoid rounding, and a draw
+is as cheap among a million items as among ten: only positions that differ from the original list are stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_TOTAL = 2**63 - 1
 
 
 def digest(seed: int, *parts: object) -> bytes:
-    """SHA-256 of seed and parts, with colons between.
+    """SHA-256 of seed and parts, separated by colons.
 
     >>> digest(1, 2, 3) == sha256(b"0000000000000001:2:3").digest()
     True
@@ -43,7 +43,7 @@ def digest(seed: int, *parts: object) -> bytes:
 
 
 def shuffle_key(seed: int, *parts: object) -> Callable[[object], bytes]:
-    """A key that sorts names into a random order: SHA-256 of seed, parts and the name as Python writes it.
+    """A key that sorts names into a random order: SHA-256 of seed, parts and the ``repr`` of the name.
 
     >>> shuffle_key(1, "tie")("a") == sha256(b"0000000000000001:tie:'a'").digest()
     True
@@ -53,7 +53,7 @@ def shuffle_key(seed: int, *parts: object) -> Callable[[object], bytes]:
 
 
 def whole_weights(weights: ArrayLike) -> list[int]:
-    """Weights as whole numbers of at least 1, the largest 2^32.
+    """Weights as whole numbers of at least 1; the largest is 2^32.
 
     >>> whole_weights([1.0, 0.25, 0.0])
     [4294967296, 1073741824, 1]
@@ -62,31 +62,31 @@ def whole_weights(weights: ArrayLike) -> list[int]:
 
 
 def scaled_weights(weights: ArrayLike) -> FloatArray:
-    """Weights that :func:`whole_weights` rounds, the largest 2^32."""
+    """Weights before :func:`whole_weights` rounds them; the largest is 2^32."""
     w: FloatArray = np.asarray(weights, dtype=np.float64)
     return np.asarray(w / w.max() * MAX_WEIGHT)
 
 
 def check_weights(weights: Sequence[int], sizes: Sequence[int]) -> None:
-    """Refuse weights that an audit cannot be drawn by: sums of them must stay within 64-bit integers.
+    """Refuse weights that cannot be used for draws: their sums must fit into 64-bit integers.
 
     Args:
-        weights: of an item of every stratum, ``w_b``, (B).
+        weights: weight of an item of every stratum, ``w_b``, (B).
         sizes: items of each stratum, ``N_b``, (B).
 
     Raises:
-        InputError: there is not one for every stratum, or one is not a whole number from 1 to 2^32, or their total over
-            all items leaves 2^63.
+        InputError: the number of weights is wrong, one is not a whole number from 1 to 2^32, or their total over
+            all items exceeds 2^63.
     """
     if len(weights) != len(sizes) or not all(type(w) is int and 0 < w <= MAX_WEIGHT for w in weights):
         raise InputError(f"weights are whole numbers from 1 to 2^32, one for each of the {len(sizes)} strata")
-    # Python's integers do not wrap.
+    # Python's integers do not overflow.
     if sum(w * size for w, size in zip(weights, sizes, strict=True)) > _MAX_TOTAL:
         raise InputError("the sum of all weights exceeds 2^63 and would not be exact")
 
 
 class Urn:
-    """What is left of every stratum, and the next item to be drawn.
+    """The remaining items of every stratum, for draws without replacement.
 
     Args:
         sizes: items of each stratum, ``N_b``.
@@ -106,7 +106,7 @@ class Urn:
         self._total = 0
 
     def draw(self, seed: int, round_number: int, index: int, weights: list[int]) -> tuple[int, int]:
-        """Draw an item: its stratum and its place in the stratum's original row."""
+        """Draw an item; returns its stratum and its position in the stratum's original list."""
         hashed = digest(seed, round_number, index)
         if weights != self._weights:
             self._weights = list(weights)
@@ -137,7 +137,7 @@ _LAST_SHARE = 0.97
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Tasks in the order of their scores, cut into strata.
+    """Tasks in the order of their scores, split into strata.
 
     Attributes:
         tasks: the tasks of every stratum, best first, (B) lists.
@@ -164,7 +164,7 @@ class Strata:
 
 
 def cuts(n: int, expected: float) -> list[int]:
-    """Where the ranking is cut: ``round(r)`` for ``r = max(0.6 T, 3)``, then ``r <- max(1.15 r, r + 2)`` up to 0.97 N.
+    """Splits of the ranking: ``round(r)`` for ``r = max(0.6 T, 3)``, then ``r <- max(1.15 r, r + 2)`` up to 0.97 N.
 
     >>> cuts(100, 40.0)
     [24, 28, 32, 37, 42, 48, 56, 64, 73, 84, 100]
@@ -178,17 +178,17 @@ def cuts(n: int, expected: float) -> list[int]:
 
 
 def build_strata(tasks: Sequence[Any], scores: ArrayLike, seed: int) -> Strata:
-    """Rank tasks by score and cut the ranking.
+    """Rank tasks by score and split the ranking.
 
-    Ties are in the order of SHA-256 of seed, "tie" and task. Tasks without a score (NaN) form a last stratum of their
-    own, whose base rate is the mean score.
+    Ties are in the order of SHA-256 of seed, "tie" and task. Tasks without a score (NaN) form a separate last
+    stratum, whose base rate is the mean score.
 
     Args:
         tasks: the population, (N); text or numbers, each once.
         scores: calibrated probability of the class, (N).
 
     Raises:
-        InputError: no tasks, lengths that differ, a score that is not a probability, or no score at all.
+        InputError: there are no tasks, lengths differ, a score is not a probability, or there is no score.
     """
     p: FloatArray = np.asarray(scores, dtype=np.float64)
     if not len(tasks) or p.shape != (len(tasks),):
@@ -212,7 +212,7 @@ def build_strata(tasks: Sequence[Any], scores: ArrayLike, seed: int) -> Strata:
 
 
 def _ranked(tasks: Sequence[Any], p: FloatArray, known: NDArray[np.int64], seed: int) -> list[int]:
-    """Positions by falling score."""
+    """Positions in order of descending score."""
     _, group, count = np.unique(-p[known], return_inverse=True, return_counts=True)
     order: list[int] = known[np.argsort(group, kind="stable")].tolist()
     key = shuffle_key(seed, "tie")

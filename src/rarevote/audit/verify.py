@@ -1,12 +1,12 @@
-"""Does a certificate follow from its plan? For third parties: nothing but the two files is needed.
+"""Does a certificate follow from its plan? For third parties: only the two files are needed.
 
 Draws are regenerated from the seed, every round is planned again from the answers before it
-(:mod:`rarevote.audit.replanning`), the bets are replayed from the answers, and what the certificate says is
-compared with what comes out. Where the labels are at hand, their items must be those of the plan.
+(:mod:`rarevote.audit.replanning`), the bets are replayed from the answers, and the certificate is
+compared with the result. If the labels are available, their items must be those of the plan.
 
-What no verification can see: whether the answers are true, and whether the same items were audited elsewhere with
+Verification cannot show whether the answers are true, or whether the same items were audited elsewhere with
 another seed, another ranking or other round sizes until one attempt certified. The plan's SHA-256 in a certificate
-that was handed over shows that nothing has changed since.
+shows that nothing has changed since it was issued.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from rarevote.io.json_text import parse_json
 
 # Logarithms differ in the last place between machines.
 _TOLERANCE = 1e-9
-# Estimates are quantiles of draws that rest on such logarithms.
+# Estimates are quantiles of draws that depend on such logarithms.
 _ESTIMATE_TOLERANCE = 1e-6
-# What is compared to the last place or not at all.
+# Fields that must match exactly.
 _OTHERWISE = ("format", "version", "log_wealth", "estimates")
 
 _SAYS = {
@@ -70,7 +70,7 @@ _SAYS = {
     "plan_sha256": "the SHA-256 of the plan",
 }
 
-# Sentences that certificates of earlier versions have in other words.
+# Sentences that certificates of earlier versions have in another wording.
 _EARLIER_WORDS = {
     "nothing smaller than all items.": "nothing yet.",
     "no assumption on the crowd": "no assumption about the crowd",
@@ -84,13 +84,13 @@ class Verdict(tuple[str, ...]):
     """Reasons why a certificate does not follow from a plan; empty if it does.
 
     Attributes:
-        notes: what to know about a certificate that follows.
+        notes: cautions about a certificate that follows.
     """
 
     notes: tuple[str, ...]
 
     def __new__(cls, reasons: Iterable[str], notes: Iterable[str] = ()) -> Verdict:
-        """A verdict of these reasons."""
+        """A verdict with these reasons."""
         self = super().__new__(cls, reasons)
         self.notes = tuple(notes)
         return self
@@ -106,11 +106,11 @@ def verify(
     """Reasons why a certificate does not follow from a plan; empty if it does.
 
     Args:
-        labels_sha256: SHA-256 of the labels, to check that the audit was about them.
-        votes: the labels, read as at the start, to check that the audit was about all of their items.
+        labels_sha256: SHA-256 of the labels, to check that the audit used them.
+        votes: the labels, read as at the start, to check that the audit covered all of their items.
     """
     try:
-        # An audit in memory is replayed from its log too: its own state proves nothing.
+        # An audit in memory is also replayed from its log: its current state proves nothing.
         audit = Audit.from_json(plan.to_json() if isinstance(plan, Audit) else plan)
     except InputError as error:
         return Verdict([str(error)])
@@ -132,10 +132,10 @@ def verify_files(
     *,
     labels: Sequence[str | Path] | None = None,
 ) -> Verdict:
-    """The same for files; answers in the journal beside the plan count.
+    """:func:`verify` for files; answers in the journal beside the plan count.
 
     Args:
-        labels: the labels of the audit; if not given, the files that the plan names, if they exist.
+        labels: the labels of the audit; by default, the files that the plan names, if they exist.
 
     Raises:
         InputError: a file cannot be read.
@@ -181,7 +181,7 @@ def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) ->
 
 
 def _current_words(name: str, said: Any) -> Any:
-    """What a certificate says, in the words of this version where it is a sentence."""
+    """The certificate with its sentences in the wording of this version."""
     if name in ("claim", "relative_to") and isinstance(said, str):
         for earlier, current in _EARLIER_WORDS.items():
             said = said.replace(earlier, current)
@@ -203,7 +203,7 @@ def _unbounded(value: Any) -> Any:
 
 
 def _same_figures(said: Any, found: Any) -> bool:
-    """Whether two records have the same names and, up to rounding, the same figures."""
+    """Whether two records have the same keys and, up to rounding, the same figures."""
     if isinstance(found, Mapping):
         same_names = isinstance(said, Mapping) and said.keys() == found.keys()
         return same_names and all(_same_figures(said[name], found[name]) for name in found)
@@ -213,12 +213,12 @@ def _same_figures(said: Any, found: Any) -> bool:
 def _are_close(said: Any, found: float, tolerance: float) -> bool:
     try:
         return type(said) in (int, float) and isclose(said, found, rel_tol=tolerance, abs_tol=tolerance)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         return False
 
 
 def _different_items(plan: Plan, votes: Annotations) -> list[str]:
-    """That the items of the labels are not the strata and the gold of the plan."""
+    """A reason if the items of the labels are not the strata and the gold of the plan."""
     audited, unvoted = plan.tasks, set(votes.unanswered.tolist())
     at_hand = unvoted.union(votes.tasks.tolist())
     away = at_hand - audited
@@ -236,7 +236,7 @@ def _different_items(plan: Plan, votes: Annotations) -> list[str]:
 
 
 def _different_population(plan: Plan, audited: set[Any], unvoted: set[Any]) -> list[str]:
-    """That the plan counts items without votes otherwise than the labels at hand."""
+    """A reason if the plan and the labels differ in the items without votes."""
     said = plan.population
     if said is None:
         return []

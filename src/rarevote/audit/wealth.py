@@ -1,16 +1,17 @@
-"""The bets: for every flagged set, a fortune that grows only if its recall is not below the target.
+"""The bets: for every flagged set, a wealth that can be expected to grow only if its recall is not below the target.
 
 Flagged set ``F_j`` is strata ``0..j``. With ``c = (1 - rho) / rho`` and ``G`` positives known before the audit its
 recall is below ``rho`` exactly if ``D_j = sum_{b>j} K_b - c (sum_{b<=j} K_b + G) > 0``. A draw of an item of stratum
-``b``, each with probability ``q_b``, and its answer ``y`` give, with ``v_b`` a guess of the stratum's positive rate::
+``b``, each with probability ``q_b``, and its answer ``y`` give, with ``v_b`` an estimate of the stratum's positive
+rate::
 
     C_j   = S_j - c sum_{b<=j} R_b v_b          S_j = D_j with the positives found so far instead of all
     X_j   = C_j + y / q_b  if b > j,            C_j - c (y - v_b) / q_b  if b <= j
-    top_j = C_j + max(max_{b>j} 1 / q_b, max_{b<=j} c v_b / q_b)  over strata with something left
-    log W_j += log(1 - gamma_j X_j / top_j)     or infinity if top_j <= 0: nothing left could make it fail
+    top_j = C_j + max(max_{b>j} 1 / q_b, max_{b<=j} c v_b / q_b)  over strata with items left
+    log W_j += log(1 - gamma_j X_j / top_j)     or infinity if top_j <= 0: no remaining item could make it fail
 
-The expectation of ``X_j`` is ``D_j`` for any weights, and ``X_j <= top_j``. So where ``D_j > 0`` the fortune is a
-non-negative supermartingale that starts at 1: it ever reaches ``1 / alpha`` with probability at most ``alpha``.
+The expectation of ``X_j`` is ``D_j`` for any weights, and ``X_j <= top_j``. So if ``D_j > 0``, the wealth is a
+non-negative supermartingale that starts at 1: the probability that it ever reaches ``1 / alpha`` is at most ``alpha``.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from rarevote.audit.strata import check_weights
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import ParameterError
 
-_MAX_DIGITS = 9  # of a target: a billion positives times a billion stay below 2^63
-# A top_j within this share of the terms it is made of is decided in rational numbers.
+_MAX_DIGITS = 9  # digits of a target: a billion positives times a billion stay below 2^63
+# If top_j is within this share of its terms, rational numbers decide.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Stakes:
-    """What is fixed for a round before its first answer.
+    """The quantities that are fixed for a round before its first answer.
 
     Attributes:
         w: weight of an item of every stratum, whole numbers, (B).
         v: current estimate of the positive rate of every stratum, (B).
-        gamma: share of the fortune at stake for every set but the last, between 0 and 1, (B - 1).
+        gamma: share of the wealth at stake for every set but the last, between 0 and 1, (B - 1).
     """
 
     w: tuple[int, ...]
@@ -48,7 +49,7 @@ class Stakes:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What a draw could bring: ``C_j`` and ``top_j``, (..., B - 1); ``1 / q_b``, (..., B), 0 where nothing is left."""
+    """The terms of a draw: ``C_j`` and ``top_j``, (..., B - 1); ``1 / q_b``, (..., B), 0 if no items are left."""
 
     base: FloatArray
     top: FloatArray
@@ -56,7 +57,7 @@ class Terms:
 
 
 def check_digits(target: Fraction) -> None:
-    """Refuse a target that counts of positives are multiplied by until they leave 64-bit integers.
+    """Refuse a target with so many digits that products with counts would overflow 64-bit integers.
 
     Raises:
         ParameterError: numerator or denominator has more than nine digits.
@@ -69,7 +70,7 @@ def check_digits(target: Fraction) -> None:
 
 
 class Wealth:
-    """Counts by stratum and the fortunes of all flagged sets.
+    """Counts by stratum and the wealth of all flagged sets.
 
     Args:
         sizes: items of each stratum, ``N_b``, (B).
@@ -79,9 +80,9 @@ class Wealth:
 
     Attributes:
         left: items not yet reviewed, ``R_b``.
-        reviewed: items the expert answered, ``n_b``.
+        reviewed: items that the expert answered, ``n_b``.
         positives: positives among these, ``k_b``.
-        worst: items closed as the worst case; neither reviewed nor left.
+        worst: items closed as the worst case; they are neither reviewed nor left.
         log_wealth: ``log W_j``, (B - 1).
         crossed: whether ``W_j`` has ever reached ``1 / alpha``, (B - 1).
     """
@@ -100,7 +101,7 @@ class Wealth:
         self.reviewed, self.positives, self.worst = (np.zeros(n_sets + 1, dtype=np.int64) for _ in range(3))
         self.log_wealth = np.zeros(n_sets)
         self.crossed = np.zeros(n_sets, dtype=bool)
-        # rho S_j in units of 1 / denominator of rho: a whole number, so that zero is zero.
+        # rho S_j in units of 1 / denominator of rho: a whole number, so that zero is exact.
         self._scaled = np.full(n_sets, -(target.denominator - target.numerator) * known_positives, dtype=np.int64)
 
     @property
@@ -109,14 +110,14 @@ class Wealth:
         return self._scaled / self.target.numerator
 
     def terms(self, stakes: Stakes) -> Terms:
-        """What the next draw could bring."""
+        """The terms of the next draw."""
         return self._terms(self.left, self._scaled, stakes)
 
     def _terms(self, left: IntArray, scaled: IntArray, stakes: Stakes) -> Terms:
-        """The same for any state, or for many along a first axis: the same bits however many."""
+        """The terms for any state, or for many along a first axis, with identical bits in both cases."""
         check_weights(stakes.w, self._sizes)
         w, c = np.array(stakes.w, dtype=np.int64), float(self.odds)
-        # Whole numbers, exact in any order of adding; that they stay within 64 bits was just checked.
+        # Whole numbers are exact in any order of addition; they were checked to stay within 64 bits.
         omega = (left * w).sum(axis=-1, keepdims=True)
         inverse_q = np.where(left > 0, omega / w, 0.0)
         surplus = scaled / self.target.numerator
@@ -128,7 +129,7 @@ class Wealth:
         top = base + most
         doubt = _ROUNDING * (np.abs(surplus) + spent + most)
         for place in map(tuple, np.argwhere(np.abs(top) <= doubt).tolist()):
-            # Any bound above X_j keeps the bet fair: one that rounding cannot turn round is taken.
+            # Any bound above X_j keeps the bet fair: use one that is safe against rounding.
             exact = self._exact_top(place[-1], left[place[:-1]], int(scaled[place]), stakes)
             top[place] = doubt[place] if exact > 0 else 0.0
         return Terms(base, top, inverse_q)
@@ -143,20 +144,20 @@ class Wealth:
         return base + max([*tail, *flagged], default=Fraction(0))
 
     def settle(self, terms: Terms) -> None:
-        """Sets that nothing left could make fail are won, ``log W_j = infinity``."""
+        """Mark sets that no remaining item could make fail as won, ``log W_j = infinity``."""
         won = terms.top <= 0
         self.log_wealth[won] = np.inf
         self.crossed |= won
 
     def observe(self, strata: Sequence[int], answers: Sequence[bool | None], stakes: Stakes) -> None:
-        """Take in answers on items in drawn order.
+        """Process answers on items in drawn order.
 
-        What was drawn and said fixes the state before every draw, so that all of them are decided at once.
+        The draws and answers determine the state before every draw, so all bets are decided at once.
 
         Args:
             strata: the stratum of every item, (n).
             answers: whether it is positive; None stands for the worst case of every set, (n).
-            stakes: of the round that they were drawn in.
+            stakes: the stakes of the round in which they were drawn.
         """
         b: IntArray = np.array(strata, dtype=np.int64)
         yes = np.array([answer is True for answer in answers])
@@ -174,7 +175,7 @@ class Wealth:
         np.divide(x, terms.top, out=share, where=live & ~worst[:, None])
         growth = np.log1p(-stakes.gamma * share)
         growth[~live] = np.inf
-        # One after the other, as if they had come one by one.
+        # In order, as if they had been processed one by one.
         path = np.add.accumulate(np.vstack([self.log_wealth, growth]), axis=0)
         self.log_wealth = path[-1]
         self.crossed |= (path >= self.threshold).any(axis=0)
@@ -188,14 +189,14 @@ class Wealth:
 
     @property
     def n_found(self) -> int:
-        """Positives that are known, those from before the audit included."""
+        """Number of known positives, including those from before the audit."""
         return int(self.positives.sum()) + self.known_positives
 
     @property
     def certified(self) -> int:
         """The certified set: from everything inwards while the next smaller set has ever reached ``1 / alpha``.
 
-        Without a single positive there is nothing to have a recall of, and everything stays flagged.
+        Without any positive, recall is undefined, and everything stays flagged.
         """
         j = len(self.crossed)
         if not self.n_found:
@@ -205,5 +206,5 @@ class Wealth:
         return j
 
     def unreviewed(self, j: int) -> int:
-        """Items of ``F_j`` without an answer."""
+        """Number of items of ``F_j`` without an answer."""
         return int((self.left + self.worst)[: j + 1].sum())

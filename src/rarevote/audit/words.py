@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _HOPELESS = Fraction(7, 10)
 _LESS_SURE = Fraction(4, 5)
-# "The crowd is sure that it is not": strata with a base rate up to here.
+# Strata with a base rate up to this value: the crowd is sure that items are not of the class.
 _SURELY_NOT = 0.1
 _USELESS_SLOPE = 0.5
 _SURPRISING = 0.001
 _CAVEAT = "Forecasts can be off by a factor of two."
-#: What no verification can see, for the page and the command line.
+#: What verification cannot show, for the page and the command line.
 UNSEEN = (
     "No verification can see whether the expert's answers are true, or whether another seed, ranking or round size was "
     "tried elsewhere until one certified."
@@ -75,12 +75,12 @@ def advice_words(audit: Audit) -> str:
 
 
 def status_words(audit: Audit) -> str:
-    """Where the audit stands: what is certified, what is supported, what further reviews would bring."""
+    """The state of the audit: what is certified, what is supported, what further reviews would gain."""
     return " ".join(status_sentences(audit))
 
 
 def status_sentences(audit: Audit) -> list[str]:
-    """The same, a claim at a time."""
+    """The sentences of :func:`status_words`, one claim each."""
     plan, estimate = audit.plan, audit.estimate
     name = quoted(plan.name)
     said = [f"After {counted(audit.n_reviewed, 'review')} ({count(audit.n_positives)} {name})."]
@@ -116,7 +116,7 @@ def _outlook(audit: Audit) -> list[str]:
 
 
 def forecast_words(audit: Audit) -> list[str]:
-    """What more reviews would buy, in a sentence if in any."""
+    """A sentence on what more reviews would gain, or nothing."""
     forecast = audit.forecast
     if forecast is None:
         return []
@@ -127,7 +127,7 @@ def forecast_words(audit: Audit) -> list[str]:
 
 
 def population_words(plan: Plan) -> str:
-    """What the audit is about: how many items, how many of them have votes, and how many were left out."""
+    """A sentence on the population: how many items, how many of them have votes, and how many were left out."""
     items, people = counted(plan.strata.n_tasks, "item"), plan.population
     if people is None:
         return items
@@ -137,7 +137,7 @@ def population_words(plan: Plan) -> str:
 
 
 def certified_words(audit: Audit) -> str:
-    """The one sentence that is proved."""
+    """The sentence that is proved."""
     plan = audit.plan
     if not audit.is_certified:
         return "nothing yet."
@@ -150,7 +150,7 @@ def certified_words(audit: Audit) -> str:
 
 
 def gold_words(audit: Audit) -> str:
-    """That items known from gold are not on the final list; empty if there are none."""
+    """A sentence that gold items are not on the final list; empty if there are none."""
     n_gold = audit.wealth.known_positives
     if not n_gold:
         return ""
@@ -161,13 +161,13 @@ def gold_words(audit: Audit) -> str:
 
 
 def n_contradicted(audit: Audit) -> int:
-    """How many items that were shown again got another answer."""
+    """Number of repeated items that got another answer."""
     first = audit.answers
     return sum(answer.label != first.get(task) for task, answer in audit.plan.repeats.items())
 
 
 def relative_to(audit: Audit) -> str:
-    """What even a proof rests on."""
+    """The assumptions of the proof."""
     said = "Relative to the expert's labels: where the expert errs, so does the certificate."
     if audit.plan.repeats:
         said += (
@@ -182,7 +182,7 @@ def relative_to(audit: Audit) -> str:
 
 
 def contradiction_words(audit: Audit) -> str:
-    """That expert and crowd disagree where the crowd is sure; empty if they do not."""
+    """A sentence if expert and crowd disagree on items that the crowd is sure about; empty if they do not."""
     wealth, curve = audit.wealth, audit.recalibration
     sure = audit.plan.strata.p0 <= _SURELY_NOT
     reviewed, positive = int(wealth.reviewed[sure].sum()), int(wealth.positives[sure].sum())
@@ -197,7 +197,7 @@ def contradiction_words(audit: Audit) -> str:
 
 
 def _poisson_tail(seen: int, expected: float) -> float:
-    """Probability of as many or more where ``expected`` are."""
+    """Probability of at least this number if ``expected`` is the mean."""
     return 1.0 - sum(exp(-expected) * expected**i / factorial(i) for i in range(min(seen, 100)))
 
 

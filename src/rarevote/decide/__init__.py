@@ -1,4 +1,4 @@
-"""From probabilities to labels: rules, guards, expectations, and the one decider that puts them together."""
+"""From probabilities to labels: rules, guards, expectations, and the decider that combines them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    # ``from rarevote.decide import decide`` was a road of version 0.2; it is deprecated and warns.
+    # ``from rarevote.decide import decide`` worked in version 0.2; it is deprecated and warns.
     if name in ("Decision", "decide"):
         return getattr(import_module("rarevote.compat.version_0_2"), name)
     raise AttributeError(f"module 'rarevote.decide' has no attribute {name!r}")

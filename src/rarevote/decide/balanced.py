@@ -12,26 +12,26 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.rules import BoolArray, ItemBatch, Rule, best_class
 from rarevote.errors import ParameterError
 
-#: The cap of ``balanced`` where none is given: a miss counts at most as this many false alarms.
+#: The default cap of ``balanced``: a miss counts as at most this many false alarms.
 DEFAULT_CAP = 10.0
 
 
 def balance_weights(shares: FloatArray, cap: float) -> FloatArray:
-    """How much a class counts under the balanced rule: ``min(max_l f_l / f_k, cap)``, (K)."""
+    """The weight of each class under the balanced rule: ``min(max_l f_l / f_k, cap)``, (K)."""
     with np.errstate(divide="ignore"):
         return np.where(shares > 0, np.minimum(shares.max(initial=0.0) / shares, cap), cap)
 
 
 @dataclass(frozen=True)
 class Balanced(Rule):
-    """The probability divided by the share of its class, at most ``cap`` times: a rare class needs less.
+    """The probability divided by the share of its class, by a factor of at most ``cap``: a rare class needs less.
 
     ::
 
         label_i = argmax_k  p_ik min(max_l f_l / f_k, cap),      f = mean_i p_i
 
-    The most probable class would hardly ever be a rare one; dividing by the shares alone would flag everything that a
-    single person once called rare.
+    The most probable class is hardly ever a rare one; dividing by the shares without a cap would flag every item that a
+    single annotator called rare.
     """
 
     name: ClassVar[str] = "balanced"
@@ -43,13 +43,13 @@ class Balanced(Rule):
 
     @property
     def description(self) -> str:
-        """What it trades off."""
+        """What the rule trades off."""
         return f"balanced: a miss is weighted by how rare the class is, up to {self.cap:g} false alarms"
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
-        """The class whose probability most exceeds its share, weighed at most ``cap`` times."""
+        """The class whose probability most exceeds its share, by a factor of at most ``cap``."""
         return best_class(part.p * balance_weights(shares, float(self.cap)), part.votes, shares, allowed)
 
     def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
-        """A miss of the class k costs ``min(max_l f_l / f_k, cap)``, as the rule weighs it."""
+        """The costs behind the rule: a miss of class k costs ``min(max_l f_l / f_k, cap)``."""
         return np.asarray(balance_weights(shares, float(self.cap))[:, None] * self.costs(classes))

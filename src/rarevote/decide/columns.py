@@ -21,7 +21,7 @@ def result_rows(
     n_votes: NDArray[np.int64],
     shown: Mapping[str, NDArray[Any]],
 ) -> dict[str, Any]:
-    """One row per item: task, label, confidence, votes, ``p:<class>``, then what is shown."""
+    """One row per item: task, label, confidence, votes, ``p:<class>``, then the columns to show."""
     rows: dict[str, Any] = {"task": tasks, "label": labels, "confidence": confidence, "votes": n_votes}
     for k, name in enumerate(classes.tolist()):
         rows[f"p:{name}"] = p[:, k]
@@ -33,7 +33,7 @@ def result_rows(
 def grade_columns(
     grades: Grades, rare: RareClass, p: NDArray[Any], flagged: NDArray[np.bool_], classes: NDArray[Any]
 ) -> dict[str, NDArray[Any]]:
-    """What grades add to the rows of some items: ``grade``, and of a tail that matters ``p>=c`` and ``flag>=c``."""
+    """The extra columns for grades: ``grade``, and for the tail that matters ``p>=c`` and ``flag>=c``."""
     columns = {"grade": grades.means(p, classes)}
     if rare.is_tail:
         columns |= {f"p{rare.name}": rare.mass(p), f"flag{rare.name}": np.where(flagged, "yes", "no").astype(object)}

@@ -1,4 +1,4 @@
-"""Cost matrices as users write them: what it costs to decide one class where another is true."""
+"""Cost matrices as users write them: the cost of deciding one class if another is true."""
 
 from __future__ import annotations
 

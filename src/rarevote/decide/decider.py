@@ -1,10 +1,10 @@
-"""The decider: the one place where probabilities become labels.
+"""The decider: the only place where probabilities become labels.
 
-Rule, guards, gold, rare class and recall target meet here. A label is a class with a vote on the item, unless the item
-is known; where the crowd cannot tell who is right, the votes are the labels; an item without votes has no label. All it
-needs of other items are sums, so that the items may be on other machines: :meth:`Deciding.look` sums up some items,
-:meth:`Deciding.decider` fixes how labels follow, :meth:`Decider.codes` labels some items, and
-:meth:`Deciding.outcome` says what came of it. :func:`decide_crowd` does all of it for a crowd in memory.
+It combines rule, guards, gold, rare class and recall target. A label is a class with a vote on the item, unless the
+item is known; if the votes cannot show who is right, the majority vote is the label; an item without votes has no
+label. It needs only sums over other items, so the items can be on other machines: :meth:`Deciding.look` sums up some
+items, :meth:`Deciding.decider` fixes the rule for labels, :meth:`Decider.codes` labels some items, and
+:meth:`Deciding.outcome` gives the result. :func:`decide_crowd` does all of it for a crowd in memory.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ from rarevote.decide.sampled import DrawsLater, IndependentDraws
 from rarevote.decide.tail import tail_flags
 from rarevote.errors import ParameterError, how
 
-# Cells at a time: the work arrays stay in the cache, whatever the number of items.
+# Cells per part: the work arrays stay in the cache, whatever the number of items.
 _CELLS = 1 << 16
 
 
 class Note(NamedTuple):
-    """Something to know before acting on labels.
+    """A caution about labels.
 
     Attributes:
-        kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
+        kind: its subject: the votes cannot show who is right ("no answer"), a recall target ("target"), items with a
             single vote ("single"), the method's labels ("doubt"), a class whose votes count as errors ("explained
             away"), the rare class ("rare"), a tail of grades ("tail"), names ("silence").
         description: a sentence.
@@ -77,16 +77,16 @@ class Note(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What was decided.
+    """The result of a decision.
 
     Attributes:
         codes: class number of each item, -1 for no answer, (n).
         description: how it was decided.
-        target: what came of a recall target.
-        n_guarded: items whose label would have been a class without a vote on them.
-        notes: what to know before acting on it.
-        cannot_answer: whether the labels are only the votes.
-        flagged: items that are of the rare class by the decision, (n): those labelled so, or flagged for a tail.
+        target: the outcome of a recall target.
+        n_guarded: number of items whose label would have been a class without a vote on them.
+        notes: cautions about the labels.
+        cannot_answer: whether the labels are only the majority vote.
+        flagged: items of the rare class by the decision, (n): those labelled so, or flagged for a tail.
     """
 
     codes: IntArray
@@ -99,13 +99,13 @@ class Decided(NamedTuple):
 
 
 class CrowdSums(NamedTuple):
-    """What the decider needs to know of some items; those of two parts add up, entry by entry.
+    """The sums over some items that the decider needs; sums of two parts add up, entry by entry.
 
     Attributes:
-        survey: what the guards need.
+        survey: the sums for the guards.
         of_target: items whose class is not known, by probability of the class that has a recall target: all, and
-            those that may be flagged, (2, N_BINS).
-        drawn: the same of items that are of the class in every draw of independent errors, (n_draws, 2, N_BINS).
+            those that can be flagged, (2, N_BINS).
+        drawn: the same for items of the class in every draw of independent errors, (n_draws, 2, N_BINS).
     """
 
     survey: VoteSurvey
@@ -118,19 +118,19 @@ class CrowdSums(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """What came of some items; those of two parts add up, entry by entry.
+    """The results for some items; results of two parts add up, entry by entry.
 
     Attributes:
-        labels: items that got each class, (K).
-        n_guarded: items whose label would have been a class without a vote on them.
-        n_rare: items labelled as the rare class, or flagged for a tail, that are not known.
-        n_rare_unvoted: those of a tail without a vote in it.
-        n_unvoted: items without a vote for the class that is promised, and flagged as it.
+        labels: number of items with each label, (K).
+        n_guarded: number of items whose label would have been a class without a vote on them.
+        n_rare: number of items without gold labelled as the rare class, or flagged for a tail.
+        n_rare_unvoted: number of these without a vote in the tail.
+        n_unvoted: number of items flagged for a guaranteed recall without a vote for the class.
         open: items whose class is not known, by probability of the class with a recall target and whether they are
             flagged, (N_BINS, 2).
         known: known items of that class, likewise, (2).
         drawn: items of that class in every draw of independent errors, likewise, (n_draws, 2).
-        n_without: items that are flagged without the target, by the method's own rule.
+        n_without: number of items that the method's own rule flags, without the target.
         without: the counts of the class by that rule.
     """
 
@@ -152,10 +152,10 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Decider:
-    """How labels follow, with all that depends on the whole crowd fixed.
+    """A rule for labels, with everything that depends on the whole crowd fixed.
 
     Attributes:
-        rule: ready to choose.
+        rule: the rule, ready to choose.
         shares: mean probability of every class over all items, (K).
         only_voted: whether a label needs a vote on its item.
     """
@@ -165,7 +165,7 @@ class Decider:
     only_voted: bool = True
 
     def codes(self, part: ItemBatch) -> tuple[IntArray, int]:
-        """Class number of each item, -1 for no answer; and of how many the first choice had no vote."""
+        """Class number of each item, -1 for no answer; and the number of items whose first choice had no vote."""
         n, n_classes = part.p.shape
         codes = np.empty(n, dtype=np.int64)
         n_guarded = 0
@@ -183,7 +183,7 @@ class Decider:
         bound = part.bound
         refused = (codes >= 0) & ~picked(permitted, codes) & ~known & has_votes & bound
         if isinstance(self.rule, FlagAbove) and self.rule.promised:
-            # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
+            # No item is left out: otherwise only lucky samples would give a guarantee.
             refused &= ~self.rule.rare.holds(codes)
         n_guarded = 0
         if self.only_voted and refused.any():
@@ -197,21 +197,21 @@ class Decider:
 
 @dataclass(frozen=True, eq=False)
 class Deciding:
-    """A decision to be taken, and what it is about.
+    """A decision to make, with its context.
 
     Attributes:
         rule: how to decide.
         own: the method's own rule.
-        crowd: names and numbers that guards speak of.
+        crowd: names and sizes for the messages of the guards.
         rare: the class that matters.
         shares: mean probability of every class, (K).
-        n_items: all items, those without votes too.
-        belief: how far the probabilities are believed.
-        given: share of every class, where those were given, (K).
+        n_items: number of all items, including those without votes.
+        belief: how far the probabilities are trusted.
+        given: share of every class, if given, (K).
         only_voted: whether a label needs a vote on its item.
-        vouching: scores of random known items of the class with a recall target, which can promise it.
-        has_features: whether features count beside the votes: then nothing is left to the votes alone.
-        why_not: why independent errors are not drawn, in words.
+        vouching: scores of a random sample of known items of the class with a recall target, which can guarantee it.
+        has_features: whether features are used besides the votes: then labels are never the votes alone.
+        why_not: why independent errors are not drawn, as text.
     """
 
     rule: Rule
@@ -233,7 +233,7 @@ class Deciding:
         return self.rule.target(self.crowd.classes) if isinstance(self.rule, MinRecall) else None
 
     def with_own(self, part: ItemBatch) -> ItemBatch:
-        """The items with the method's own labels, where these follow from the probabilities."""
+        """The items with the method's own labels, if these follow from the probabilities."""
         if self.own == OwnLabels():
             return part
         return part._replace(own=Decider(self.own.ready(self.crowd.classes), self.shares).codes(part)[0])
@@ -241,13 +241,13 @@ class Deciding:
     def look(
         self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any], draws: DrawsLater | None = None
     ) -> CrowdSums:
-        """What these items show (see :meth:`VoteSurvey.of`); ``draws`` are those of independent errors."""
+        """The sums over these items (see :meth:`VoteSurvey.of`); ``draws`` are those of independent errors."""
         permitted = self.own.ready(self.crowd.classes).permitted(part.votes)
         survey = VoteSurvey.of(part, task_ptr, worker, self.rare, permitted)
         return CrowdSums(survey, *self._may_be_flagged(part, draws))
 
     def _may_be_flagged(self, part: ItemBatch, draws: DrawsLater | None) -> tuple[IntArray, IntArray]:
-        """Items by probability of the class with a target, all and those that may be flagged; and by draw."""
+        """Items by probability of the class with a target, all and those that can be flagged; and by draw."""
         if self.wanted is None:
             return np.zeros((2, N_BINS), dtype=np.int64), np.zeros((0, 2, N_BINS), dtype=np.int64)
         rare, open_items = self.wanted[0], part.gold < 0
@@ -259,21 +259,21 @@ class Deciding:
         )
 
     def may(self, part: ItemBatch) -> NDArray[np.bool_]:
-        """Which items may be flagged for a recall target, (n)."""
+        """Which items can be flagged for a recall target, (n)."""
         assert self.wanted is not None
         votes = self.wanted[0].mass(part.votes) if self.only_voted else part.votes.sum(axis=1)
         return np.asarray((votes > 0) | ~part.bound)
 
     def reason(self, survey: VoteSurvey) -> str | None:
-        """Why the crowd cannot tell who is right, in words."""
+        """Why the votes cannot show who is right, as text."""
         return why_no_answer(self.crowd.workers, survey.n_several, survey.n_voted)
 
     def decider(self, sums: CrowdSums, kth_largest: Callable[[RareClass, int], float]) -> Decider:
-        """How labels follow.
+        """The rule for labels.
 
         Args:
-            sums: of all items.
-            kth_largest: the k-th largest probability of a class or a tail among items that may be flagged and are not
+            sums: sums over all items.
+            kth_largest: the k-th largest probability of a class or a tail among items that can be flagged and are not
                 known.
         """
         unanswerable = self.reason(sums.survey) is not None and not self.has_features
@@ -306,7 +306,7 @@ class Deciding:
         return None if self.given is None else float(rare.mass(self.given))
 
     def flagged(self, decider: Decider, part: ItemBatch, codes: IntArray) -> NDArray[np.bool_]:
-        """Which of these items are of the rare class by the decision, (n): those labelled so, or flagged for a tail."""
+        """Which items are of the rare class by the decision, (n): those labelled so, or flagged for a tail."""
         if not self.rare.is_tail or isinstance(decider.rule, (TheVotes, FlagAbove)):
             return self.rare.holds(codes)
         flagged = tail_flags(self.rare, part.p, self.shares)
@@ -321,7 +321,7 @@ class Deciding:
     def labelled(
         self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int, draws: DrawsLater | None = None
     ) -> Labelled:
-        """What came of these items; ``draws`` are those of independent errors."""
+        """The results for these items; ``draws`` are those of independent errors."""
         K = len(self.crowd.classes)
         counted = without = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
         n_unvoted = n_without = 0
@@ -347,7 +347,7 @@ class Deciding:
         )
 
     def outcome(self, decider: Decider, survey: VoteSurvey, found: Labelled) -> Decided:
-        """What was decided, labels left out."""
+        """The result of the decision, without the labels."""
         reason = self.reason(survey)
         notes: list[Note] = []
         if reason is not None and self.has_features:
@@ -425,14 +425,14 @@ def decide_crowd(
 
     Args:
         crowd: the votes.
-        probabilities: of all items: those with votes, in the order of ``crowd``, then those without.
+        probabilities: probabilities of all items: those with votes, in the order of ``crowd``, then those without.
         rule: how to decide.
         own: the method's own rule.
-        own_codes: the method's own labels, (n_tasks); None where its rule gives them from the probabilities.
+        own_codes: the method's own labels, (n_tasks); None if its rule derives them from the probabilities.
         rare: the class that matters.
         method: name of the method.
         default_method: name of the method to compare it with.
-        allow_unvoted: whether a label may be a class without a vote on the item; None for where features count.
+        allow_unvoted: whether a label can be a class without a vote on the item; by default, only if features are used.
     """
     doing("deciding")
     n, n_tasks = len(probabilities), crowd.n_tasks
@@ -481,7 +481,7 @@ def decide_crowd(
 
 
 def _vouching(rule: Rule, probabilities: Probabilities) -> FloatArray | None:
-    """Scores of random known items of the class with a recall target."""
+    """Scores of the random sample of known items of the class with a recall target."""
     if not isinstance(rule, MinRecall) or not rule.random_gold:
         return None
     wanted, _ = rule.target(probabilities.classes)

@@ -1,4 +1,4 @@
-"""The decision: one answer per item with the recall, precision and cost to expect of it."""
+"""The decision: one answer per item with its expected recall, precision and cost."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ _BOTH_WORLDS = f"three quarters {_ONLY_SHARED}, one quarter as if annotators err
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """One answer per item, and what to expect of them.
+    """One answer per item, and what to expect of these answers.
 
     Attributes:
         classes: names of the classes, (K).
-        rule: how it was decided, in words.
+        rule: how it was decided, as text.
         expected: what to expect of every class: recall, precision, prevalence.
         accuracy: expected share of the labels that are right.
         of_rare: what to expect of the rare class, or of the items flagged for a tail.
-        how: how that was estimated, in words.
+        how: how that was estimated, as text.
         costs: cost of deciding (column) for a true class (row), (K, K).
         expected_cost: expected sum of the costs over all items with an answer.
-        trivial: the same if nothing were decided.
-        n_abstained: items without an answer.
-        target: what came of a recall target, if there was one.
-        only_shared: why nothing is said of annotators who err independently, in words; empty where it is.
-        codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
-        confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
-        flagged: items that are of the rare class, or flagged for a tail, (n); likewise.
+        trivial: the same if all items got one label.
+        n_abstained: number of items without an answer.
+        target: the outcome of a recall target, if there was one.
+        only_shared: why independent errors are not included, as text; empty if they are.
+        codes: class number of each item, or -1 for no answer, (n); empty if items are on other machines.
+        confidence: probability of the decided class, or of the likeliest without an answer, (n); likewise.
+        flagged: items labelled as the rare class, or flagged for a tail, (n); likewise.
     """
 
     classes: NDArray[Any]
@@ -71,18 +71,18 @@ class Decision:
 
     @property
     def cost_description(self) -> str:
-        """What it is expected to cost, beside giving all items one label."""
+        """The expected cost, compared with giving all items one label."""
         return self.trivial.beside(self.expected_cost)
 
     @property
     def labels(self) -> NDArray[Any]:
         """Name of the decided class per item; None where there is no answer."""
-        names = object_array([*self.classes.tolist(), None])  # the last is what -1 picks
+        names = object_array([*self.classes.tolist(), None])  # index -1 picks the last one
         return np.asarray(names[self.codes])
 
 
 class TrivialCosts(NamedTuple):
-    """What it is expected to cost to give the same label to all items that have an answer, known ones left as they are.
+    """The expected cost of giving all items with an answer the same label, except those with gold.
 
     Attributes:
         rare: name of the class that matters.
@@ -98,7 +98,7 @@ class TrivialCosts(NamedTuple):
 
     @classmethod
     def of(cls, constant: FloatArray, classes: NDArray[Any], rare: RareClass) -> TrivialCosts:
-        """From the cost of giving each class to all, (K)."""
+        """The costs, from the cost of giving each class to all items, (K)."""
         others = [k for k in range(len(classes)) if k not in rare.codes]
         if not others:
             return cls(rare.name, None, float(constant.sum()), np.nan)
@@ -117,16 +117,16 @@ class TrivialCosts(NamedTuple):
         return f"{words}. Labelling every item {all_as} is expected to cost less than these decisions"
 
     def less_than(self, cost: float) -> bool:
-        """Whether giving all items one label is expected to cost less; rounding apart."""
+        """Whether giving all items one label is expected to cost less, beyond rounding."""
         return min(self.flag_all, self.flag_none) < cost * (1.0 - 1e-9)
 
 
 class DecisionCounts(NamedTuple):
-    """What expectations need of some items; those of two parts add up, entry by entry.
+    """The counts of some items that expectations need; counts of two parts add up, entry by entry.
 
     Attributes:
-        n_items: all of them.
-        n_labels: those with an answer.
+        n_items: number of items.
+        n_labels: number of items with an answer.
         flagged: items that got each class, (K).
         open: items whose class is not known, by class, probability of it and whether they got it, (K, N_BINS, 2).
         known: known items, by class and whether they got it, (K, 2).
@@ -134,10 +134,10 @@ class DecisionCounts(NamedTuple):
         labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
         labels_known: known items whose label is right, (1).
         labels_drawn: items whose label is right in every draw of independent errors, (n_draws, 1).
-        of_rare: items by probability of the rare class, or of a tail, and whether they are flagged as it.
-        n_rare: items that are.
+        of_rare: items by probability of the rare class, or of a tail, and whether they are flagged.
+        n_rare: number of flagged items.
         cost: expected cost of all answers.
-        constant: the same if all items with an answer that are not known were given each class, (K).
+        constant: the same if all items with an answer and without gold got each class, (K).
     """
 
     n_items: int
@@ -163,7 +163,7 @@ class DecisionCounts(NamedTuple):
         rare: RareClass,
         flagged: NDArray[np.bool_] | None = None,
     ) -> DecisionCounts:
-        """The counts of some items, their labels, and those flagged as the rare class (labelled so if not given)."""
+        """The counts of some items; ``flagged`` are of the rare class (by default, those labelled so)."""
         flagged = rare.holds(codes) if flagged is None else flagged
         of_class = [count_class(probabilities, k, codes == k) for k in range(len(probabilities.classes))]
         of_labels, n_labels = count_labels(probabilities, codes)
@@ -201,19 +201,19 @@ def expected_decision(
     target: RecallTarget | None = None,
     only_shared: str = "",
 ) -> Decision:
-    """A decision with what to expect of it.
+    """A decision with its expectations.
 
     Args:
         classes: names of the classes, (K).
-        counts: of all items.
-        belief: how far the probabilities are believed.
+        counts: counts of all items.
+        belief: how far the probabilities are trusted.
         rare: the class that matters.
-        rule: how it was decided, in words.
-        shares_from: where the class shares come from, in words.
-        costs: of mistakes, (K, K).
-        given: share of every class, where those were given, (K).
-        target: what came of a recall target.
-        only_shared: why annotators who err independently are left out, in words.
+        rule: how it was decided, as text.
+        shares_from: where the class shares come from, as text.
+        costs: costs of mistakes, (K, K).
+        given: share of every class, if given, (K).
+        target: the outcome of a recall target.
+        only_shared: why independent errors are left out, as text.
     """
     found = [
         expectations_from(
@@ -227,7 +227,7 @@ def expected_decision(
         for k, name in enumerate(classes.tolist())
     ]
     if len(found) == 2:
-        # What is not of the one class is of the other: two draws of the same share would differ a little.
+        # With two classes, one is the rest of the other: two draws of the same share would differ slightly.
         other = 1 - rare.code
         found[other] = replace(found[other], prevalence=found[rare.code].prevalence.rest)
     of_rare = found[rare.code]
@@ -261,7 +261,7 @@ def with_expectations(
     target: RecallTarget | None = None,
     flagged: NDArray[np.bool_] | None = None,
 ) -> Decision:
-    """The decision ``codes`` on items in memory, with what to expect of it; ``flagged`` are of the rare class."""
+    """The decision ``codes`` on items in memory, with its expectations; ``flagged`` items are of the rare class."""
     doing("estimating recall and precision")
     decision = expected_decision(
         probabilities.classes,
@@ -280,13 +280,13 @@ def with_expectations(
 
 
 def confidence_of(p: FloatArray, codes: IntArray) -> FloatArray:
-    """Probability of each item's decided class, of the likeliest where there is no answer, (n)."""
+    """Probability of each item's decided class, or of the likeliest if there is no answer, (n)."""
     own = picked(p, codes)
     return np.asarray(np.where(codes == ABSTAINED, p.max(axis=1, initial=0.0), own))
 
 
 def expected_costs(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatArray:
-    """Expected cost of each item's decision, (n); without an answer, that of the best there is."""
+    """Expected cost of each item's decision, (n); without an answer, that of the best decision."""
     table = p @ costs
     own = picked(table, codes)
     return np.asarray(np.where(codes == ABSTAINED, table.min(axis=1, initial=np.inf), own))
@@ -299,11 +299,11 @@ def expected_costs(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatAr
 def rare_figures(
     rare: RareClass, class_votes: IntArray, n_flagged: int, n_unvoted: int, n_items: int
 ) -> dict[str, Any]:
-    """Of the rare class, or a tail: items that are of it by the decision, their share, and the share of the votes.
+    """Figures of the rare class, or a tail: number of items by the decision, their share, and the share of the votes.
 
     Args:
-        n_flagged: items labelled so, or flagged for the tail.
-        n_unvoted: those flagged without a vote in the tail.
+        n_flagged: number of items labelled so, or flagged for the tail.
+        n_unvoted: number of items flagged without a vote in the tail.
     """
     n_votes = max(int(class_votes.sum()), 1)
     return {
@@ -320,7 +320,7 @@ def rare_figures(
 def class_figures(
     classes: NDArray[Any], labels: IntArray, class_votes: IntArray, n_items: int
 ) -> dict[str, dict[str, Any]]:
-    """Of every class: items that got it, their share, and the share of the votes."""
+    """Figures of every class: number of items with the label, their share, and the share of the votes."""
     n_votes = max(int(class_votes.sum()), 1)
     return {
         str(name): {
@@ -333,7 +333,7 @@ def class_figures(
 
 
 def decision_figures(decision: Decision) -> dict[str, Any]:
-    """What a decision expects, in figures; a figure that does not exist is None."""
+    """The expectations of a decision as figures; an undefined figure is None."""
 
     def figure(name: str, found: Expected) -> dict[str, Any]:
         return {name: finite_or_none(found.value), f"{name}_interval": found.interval}

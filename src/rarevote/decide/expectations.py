@@ -1,32 +1,32 @@
 """What to expect of labels: recall, precision and prevalence of a class, and the accuracy of all labels.
 
-Votes cannot prove a recall, and two worlds explain them. In the one, annotators err *independently* of one another: a
-sampler draws the true class of every item (:mod:`rarevote.decide.sampled`). In the other they *share* misconceptions,
-as people in real crowds do, and votes cannot show that: probabilities that take every vote at its word are too sure,
-and no probability says how many items of a class there really are. So what to expect there is read off a curve that may
+Votes cannot prove a recall, and two worlds can explain them. In one, errors of annotators are *independent*: a
+sampler draws the true class of every item (:mod:`rarevote.decide.sampled`). In the other, annotators *share*
+misconceptions, as in real crowds, and votes cannot show that: probabilities that trust every vote are too confident,
+and no probability says how many items of a class there really are. So the expectation follows from a curve that can
 be flatter, and higher or lower, than the probabilities ``p_i`` of the class, whose mean is ``f``:
 
     logit P(item i is of the class) = c + b logit p_i,     c such that the mean is expit(logit f + d)
     (d, log b) ~ t_4(mean, covariance)
 
-``d`` says how far the share of the class is off, ``b`` how well the probabilities separate the items. Their
-distribution was learnt from real crowds with known truth (``benchmarks/expectations.py``, which also shows that the
-intervals cover on crowds that had no part in it). Every draw of ``(d, b)`` is a crowd like the real ones; in each, the
-items of the class are drawn.
+``d`` is the error of the share of the class, ``b`` says how well the probabilities separate the items. Their
+distribution was learned from real crowds with known truth (``benchmarks/expectations.py``, which also shows that the
+intervals cover the truth on crowds that were not used for it). Every draw of ``(d, b)`` is a crowd like the real ones;
+in each, the items of the class are drawn.
 
-Three quarters of all draws are of shared errors, one quarter of independent ones; in each, recall, precision and
-prevalence are counted, and intervals are quantiles of these counts: of each world, and of both together, which is what
-is expected (:class:`ByWorld`). Where an interval is so wide that it says nothing, the figure is unknown without an
-audit. Where the votes cannot be sampled, the curve stands alone.
+Three quarters of all draws have shared errors, one quarter independent ones; in each, recall, precision and
+prevalence are counted, and intervals are quantiles of these counts: for each world, and for both together, which is
+the expectation (:class:`ByWorld`). If an interval is too wide to be useful, the figure is unknown without an
+audit. If the votes cannot be sampled, only the curve is used.
 
-All of it is computed from counts of items by how probable they are, and by draw (:class:`ClassCounts`), which add up
-over any split of the items: threads, files or machines. These are expectations, never promises: a crowd may be worse
-than all that were seen.
+Everything is computed from counts of items by their probability, and by draw (:class:`ClassCounts`), which add up
+over any split of the items: threads, files or machines. These are expectations, not guarantees: a crowd can be worse
+than all crowds that were studied.
 
-**For a recall target**: :func:`mass_by_bin` says how many items of every bin of the probability are of the class, in
-each draw of each world. Flagging the items of the bins from ``m`` on upwards then has, in every draw, the recall
-``mass[:, m:].sum(axis=1) / mass.sum(axis=1)``; ``.shared``, ``.independent`` and ``.pooled`` are the draws to take the
-median over.
+**For a recall target**: :func:`mass_by_bin` counts the items of the class in every bin of the probability, in
+each draw of each world. Flagging the items of the bins from ``m`` upwards then has, in every draw, the recall
+``mass[:, m:].sum(axis=1) / mass.sum(axis=1)``; take the median over the draws in ``.shared``,
+``.independent`` or ``.pooled``.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.sampled import N_DRAWS
 
 BoolArray = NDArray[np.bool_]
-#: how annotators err: independently of one another, or sharing errors as in real crowds
+#: errors of annotators: independent, or shared as in real crowds
 World = Literal["independent", "shared"]
 
 #: Share of intervals that should contain the truth.
 COVERAGE = 0.9
-#: An interval wider than this says nothing.
+#: An interval wider than this is not useful.
 WIDEST = 0.75
-#: What stands in place of a figure whose interval says nothing.
+#: Shown instead of a figure whose interval is too wide.
 UNKNOWN = "unknown without an audit"
 
-# Three times as many as those of independent errors: three quarters of all.
+# Three times as many as draws of independent errors: three quarters of all.
 _N_DRAWS = 3 * N_DRAWS
 _FREEDOM = 4.0
-_EDGE = 1e-3  # no vote is worth more than this
-_STEP = 0.1  # items whose logits round to the same multiple of this share a probability
+_EDGE = 1e-3  # the largest weight of a vote
+_STEP = 0.1  # items whose logits round to the same multiple of this are in one bin
 _MIDDLE = int(np.rint(np.log((1.0 - _EDGE) / _EDGE) / _STEP))
-#: how many different probabilities there are
+#: number of bins
 N_BINS = 2 * _MIDDLE + 1
 _MAX_STEPS, _TOLERANCE = 60, 1e-6
 
 
 @dataclass(frozen=True)
 class Curve:
-    """How far probabilities are believed: ``(d, log b) ~ t_4(mean, covariance)``.
+    """How far probabilities are trusted: ``(d, log b) ~ t_4(mean, covariance)``.
 
     Attributes:
-        mean: of ``d`` and ``log b``.
-        covariance: scale of ``d``, of both, of ``log b``, as variances.
+        mean: mean of ``d`` and ``log b``.
+        covariance: variance of ``d``, covariance, variance of ``log b``.
     """
 
     mean: tuple[float, float]
@@ -87,40 +87,40 @@ class Curve:
         return d, np.exp(np.clip(log_b, -3.0, 2.0))
 
 
-#: for the rarest class, on the probabilities of the default method; learnt on 60 real crowds
+#: for the rarest class, on the probabilities of the default method; learned from 60 real crowds
 DEFAULT = Curve((-0.134, 0.141), (0.190, -0.046, 0.375))
-# Learnt on all 31 datasets, every source group with the same weight: benchmarks/expectations.py.
-#: for the rarest class, on those of other methods
+# Learned from all 31 datasets, every source group with the same weight: benchmarks/expectations.py.
+#: for the rarest class, on the probabilities of other methods
 TEMPERED = Curve((-0.107, 0.0), (0.208, 0.001, 0.286))
-#: for the label of every item, which has no slope to speak of
+#: for the label of every item, with a negligible slope
 DEFAULT_LABELS = Curve((0.011, 0.0), (0.446, 0.0, 1e-9))
 TEMPERED_LABELS = Curve((-0.249, 0.0), (0.565, 0.0, 1e-9))
-#: for the label of every item where models cast most of the votes: on 9 real juries, far fewer are right than they say
+#: for the label of every item if models cast most of the votes: in 9 real juries, far fewer are right than predicted
 JURY_LABELS = Curve((-1.0, 0.0), (0.45, 0.0, 1e-9))
 
 
 class Belief(NamedTuple):
-    """How far the probabilities of a fit are believed: of a class, and of labels."""
+    """How far the probabilities of a fit are trusted: for a class, and for labels."""
 
     of_class: Curve
     of_labels: Curve
 
     @classmethod
     def in_probabilities(cls, probabilities: Probabilities) -> Belief:
-        """As learnt for the method that they are of, and for juries of models."""
+        """The curves for the method of these probabilities, and for juries of models."""
         of_class, of_labels = (DEFAULT, DEFAULT_LABELS) if probabilities.is_default else (TEMPERED, TEMPERED_LABELS)
         return cls(of_class, JURY_LABELS if probabilities.is_jury else of_labels)
 
 
 @dataclass(frozen=True)
 class Expected(Described):
-    """A figure that is expected, with its 90% interval; NaN where it is undefined.
+    """An expected figure with its 90% interval; NaN if it is undefined.
 
     Attributes:
         value: the median over the draws of both worlds.
         low: lower end.
         high: upper end.
-        worlds: the same in each world that was drawn, "independent" and "shared"; empty for a figure of one world.
+        worlds: the figure in each world that was drawn, "independent" and "shared"; empty for a figure of one world.
     """
 
     value: float
@@ -130,12 +130,12 @@ class Expected(Described):
 
     @property
     def is_told(self) -> bool:
-        """Whether the interval says anything; if not, the figure is unknown without an audit."""
+        """Whether the interval is useful; if not, the figure is unknown without an audit."""
         return bool(self.high - self.low <= WIDEST)
 
     @property
     def description(self) -> str:
-        """The figure for a person.
+        """The figure as text.
 
         >>> Expected(0.9, 0.8, 0.95).description, Expected(0.5, 0.1, 0.9).description
         ('90% (80% to 95%)', 'unknown without an audit')
@@ -144,22 +144,22 @@ class Expected(Described):
 
     @property
     def figures(self) -> str:
-        """The figure with its interval, however wide that is."""
+        """The figure with its interval as text, however wide it is."""
         return "-" if self.value != self.value else f"{percent(self.value)} ({self.percent_range})"
 
     @property
     def is_unknown(self) -> bool:
-        """Whether there is a figure, but one that the votes do not show."""
+        """Whether the figure is defined, but cannot be estimated from the votes."""
         return self.value == self.value and not self.is_told
 
     @property
     def interval(self) -> list[float | None]:
-        """Both ends for JSON."""
+        """Both ends of the interval for JSON."""
         return [finite_or_none(self.low), finite_or_none(self.high)]
 
     @property
     def percent_range(self) -> str:
-        """Both ends of the interval for a person."""
+        """Both ends of the interval as text."""
         return f"{percent(self.low)} to {percent(self.high)}"
 
     @property
@@ -178,8 +178,8 @@ class Expectations:
 
     Attributes:
         name: the class.
-        recall: share of the items of the class that got its label.
-        precision: share of the items with its label that are of the class; NaN if no item got it.
+        recall: share of the items of the class that have its label.
+        precision: share of the items with its label that are of the class; NaN if no item has it.
         prevalence: share of the items that are of the class.
     """
 
@@ -189,7 +189,7 @@ class Expectations:
     prevalence: Expected
 
 
-#: each world in words, for the beginning of a sentence
+#: each world as text, for the beginning of a sentence
 IN_WORDS: Mapping[World, str] = {
     "independent": "if annotators err independently",
     "shared": "if they share errors as real crowds do",
@@ -197,34 +197,34 @@ IN_WORDS: Mapping[World, str] = {
 
 
 class ByWorld(NamedTuple):
-    """Something in the draws of each world, with the draws along the first axis.
+    """A value in the draws of each world, with the draws along the first axis.
 
     Attributes:
-        shared: in draws of crowds that share errors, as real ones do.
-        independent: in draws of annotators who err independently; no rows where there are none.
+        shared: in draws with shared errors, as in real crowds.
+        independent: in draws with independent errors; no rows if there are none.
     """
 
     shared: FloatArray
     independent: FloatArray
 
     def map(self, of_draws: Callable[[FloatArray], FloatArray]) -> ByWorld:
-        """The same function of the draws of each."""
+        """Apply a function to the draws of each world."""
         return ByWorld(of_draws(self.shared), of_draws(self.independent))
 
     @property
     def pooled(self) -> FloatArray:
-        """In all draws, three quarters of them of shared errors; where nothing else was drawn, in those alone."""
+        """All draws, three quarters of them with shared errors; only those if nothing else was drawn."""
         return np.concatenate([self.shared, self.independent])
 
 
 class ClassCounts(NamedTuple):
-    """Items by how probable something is; they add up over any split of the items.
+    """Counts of items by the probability of a statement; they add up over any split of the items.
 
     Attributes:
-        open: items of which it is not known, by bin of the probability and by kind, (N_BINS, n_kinds).
-        known: items of which it is known to be true, by kind, (n_kinds).
-        drawn: items of which it is true, known ones included, in every draw of independent errors, by kind,
-            (n_draws, n_kinds); no rows where nothing was drawn.
+        open: items for which it is not known, by bin of the probability and by kind, (N_BINS, n_kinds).
+        known: items for which it is known to be true, by kind, (n_kinds).
+        drawn: items for which it is true, including known ones, in every draw of independent errors, by kind,
+            (n_draws, n_kinds); no rows if nothing was drawn.
     """
 
     open: IntArray
@@ -233,13 +233,13 @@ class ClassCounts(NamedTuple):
 
 
 def bin_of(probability: FloatArray) -> IntArray:
-    """The bin that each probability falls into, (n)."""
+    """The bin of each probability, (n)."""
     p = np.clip(probability, _EDGE, 1.0 - _EDGE)
     return np.rint(np.log(p / (1.0 - p)) / _STEP).astype(np.int64) + _MIDDLE
 
 
 def logit_of(bins: IntArray) -> FloatArray:
-    """The log odds that the items of a bin share."""
+    """The common log odds of the items in a bin."""
     return np.asarray((bins - _MIDDLE) * _STEP, dtype=np.float64)
 
 
@@ -251,12 +251,12 @@ def count_items(
     n_kinds: int,
     drawn: BoolArray,
 ) -> ClassCounts:
-    """Count items by how probable something is.
+    """Count items by the probability of a statement.
 
     Args:
         probability: that it is true, (n).
-        is_true: whether it is, of items of which that is known, (n).
-        known: which items those are, (n).
+        is_true: whether it is true, for items for which that is known, (n).
+        known: whether it is known for each item, (n).
         kind: kind of every item, (n).
         n_kinds: number of kinds.
         drawn: whether it is true in every draw of independent errors, (n_draws, n).
@@ -269,7 +269,7 @@ def count_items(
 
 
 def count_drawn(drawn: BoolArray, kind: IntArray, n_kinds: int) -> IntArray:
-    """Items of each kind of which something is true, in every draw, (n_draws, n_kinds)."""
+    """Number of items of each kind for which a statement is true, in every draw, (n_draws, n_kinds)."""
     found = np.empty((len(drawn), n_kinds), dtype=np.int64)
     for row, is_true in zip(found, drawn, strict=True):
         row[:] = np.bincount(kind[is_true], minlength=n_kinds)
@@ -277,7 +277,7 @@ def count_drawn(drawn: BoolArray, kind: IntArray, n_kinds: int) -> IntArray:
 
 
 def count_class(probabilities: Probabilities, number: int, flagged: BoolArray) -> ClassCounts:
-    """Count the items by how probable a class is and by whether they are flagged."""
+    """Count the items by the probability of a class and by whether they are flagged."""
     draws = probabilities.independent.classes
 
     def some(part: slice) -> ClassCounts:
@@ -290,16 +290,16 @@ def count_class(probabilities: Probabilities, number: int, flagged: BoolArray) -
 def mass_by_bin(
     probabilities: Probabilities, number: int, some: BoolArray | None = None, *, curve: Curve | None = None
 ) -> ByWorld:
-    """How many items of every bin of the probability are of a class, in each draw of each world, (n_draws, N_BINS).
+    """Number of items of a class in every bin of the probability, in each draw of each world, (n_draws, N_BINS).
 
     In draws of shared errors these are expected numbers; known items are in the first and the last bin.
-    The draws of two calls are the same, so that those of some items can be divided by those of all.
+    The draws of two calls are the same, so the result for some items can be divided by that for all items.
 
     Args:
-        probabilities: of all items, and which are known.
+        probabilities: probabilities of all items, and which are known.
         number: the class.
-        some: which items count, (n); all if not given.
-        curve: how far the probabilities are believed; what was learnt from real crowds if not given.
+        some: which items count, (n); all by default.
+        curve: how far the probabilities are trusted; by default, the curve learned from real crowds.
     """
     every, gold = bin_of(probabilities.p[:, number]), probabilities.gold
     chosen = np.ones(len(every), dtype=bool) if some is None else some
@@ -317,7 +317,7 @@ def mass_by_bin(
 
 
 def count_labels(probabilities: Probabilities, codes: IntArray) -> tuple[ClassCounts, int]:
-    """Count the items with a label by how probable it is; and how many those are."""
+    """Count the items with a label by its probability; also returns their number."""
     draws = probabilities.independent.classes
 
     def some(part: slice) -> ClassCounts:
@@ -336,15 +336,15 @@ def expectations_from(
     """What to expect of the labels of one class.
 
     Args:
-        name: of the class.
-        counts: the items by how probable the class is and by whether they are flagged (second column).
-        n_flagged: items that got its label.
-        n_items: all items.
-        curve: how far the probabilities are believed.
-        given: the share of the class, where that is known.
+        name: name of the class.
+        counts: the items by probability of the class and by whether they are flagged (second column).
+        n_flagged: number of items with its label.
+        n_items: number of all items.
+        curve: how far the probabilities are trusted.
+        given: the share of the class, if it is known.
     """
     hits = drawn_counts(counts, curve, given)
-    # How many items are of the class does not depend on which are flagged: drawn apart, it is the same for every rule.
+    # The number of items of the class does not depend on the flags: drawn separately, it is the same for every rule.
     merged = ClassCounts(
         counts.open.sum(axis=1, keepdims=True), counts.known.sum(keepdims=True), counts.drawn.sum(axis=1, keepdims=True)
     )
@@ -364,10 +364,10 @@ def expectations(
     """What to expect of the labels of one class.
 
     Args:
-        probabilities: of all items, and which are known.
+        probabilities: probabilities of all items, and which are known.
         codes: class number of every item, -1 for no answer, (n).
         number: the class.
-        curve: how far the probabilities are believed; what was learnt from real crowds if not given.
+        curve: how far the probabilities are trusted; by default, the curve learned from real crowds.
     """
     flagged = codes == number
     return expectations_from(
@@ -381,7 +381,7 @@ def expectations(
 
 
 def majority_recall(probabilities: Probabilities, votes: FloatArray, number: int) -> Expected:
-    """The recall of a class that a majority vote would have, by the same draws; ``votes`` are (n, K)."""
+    """The recall of a class that a majority vote would have, in the same draws; ``votes`` are (n, K)."""
     gold = probabilities.gold
     by_votes = (first_of_best(votes) == number) & (votes[:, number] > 0)
     flagged = np.where(gold >= 0, gold == number, by_votes)
@@ -390,26 +390,27 @@ def majority_recall(probabilities: Probabilities, votes: FloatArray, number: int
 
 
 def given_share(probabilities: Probabilities, number: int) -> float | None:
-    """The share of a class, where it was given."""
+    """The share of a class, if it was given."""
     return float(probabilities.mean[number]) if probabilities.is_given else None
 
 
 def expected_accuracy(probabilities: Probabilities, codes: IntArray, *, curve: Curve | None = None) -> Expected:
-    """Share of the labels that are right, items without one left out."""
+    """Share of the labels that are right; items without a label are left out."""
     counts, n_labels = count_labels(probabilities, codes)
     return accuracy_from(counts, n_labels, curve or Belief.in_probabilities(probabilities).of_labels)
 
 
 def accuracy_from(counts: ClassCounts, n_labels: int, curve: Curve) -> Expected:
-    """Share of ``n_labels`` labels that are right, from their counts by how probable they are."""
+    """Share of ``n_labels`` labels that are right, from their counts by probability."""
     hits = drawn_counts(counts, curve).map(lambda one: one[:, 0])
     return expected(hits, hits.map(lambda one: np.full(len(one), n_labels)))
 
 
 def believed(probabilities: Probabilities, number: int) -> FloatArray:
-    """Probability that each item is of a class, as far as probabilities of real crowds are believed, (n).
+    """Probability that each item is of a class, corrected by what was learned from real crowds, (n).
 
-    The median over the draws of both worlds, for all items of a bin alike; more probable items are never believed less.
+    This is the median over the draws of both worlds, the same for all items of a bin; it never falls with the
+    probability.
     """
     gold = probabilities.gold
     rows = np.flatnonzero(gold < 0)
@@ -424,12 +425,12 @@ def believed(probabilities: Probabilities, number: int) -> FloatArray:
 
 
 def drawn_counts(counts: ClassCounts, curve: Curve, given: float | None = None) -> ByWorld:
-    """How many items of each kind it is true of, in every draw, (n_draws, n_kinds); the same draws at every call.
+    """Items of each kind for which it is true, in every draw, (n_draws, n_kinds); the same draws at every call.
 
     Args:
         counts: the items.
-        curve: how far the probabilities are believed.
-        given: the share of items that it is true of, where that is known.
+        curve: how far the probabilities are trusted.
+        given: the share of items for which it is true, if that is known.
     """
     rng = np.random.default_rng(4)
     used = np.flatnonzero(counts.open.sum(axis=1))
@@ -442,7 +443,7 @@ def drawn_counts(counts: ClassCounts, curve: Curve, given: float | None = None) 
 def drawn_rates(
     logit: FloatArray, size: IntArray, curve: Curve, rng: np.random.Generator, given: float | None = None
 ) -> FloatArray:
-    """Share of the items of each bin that it is true of, in every draw, (n_draws, n_bins)."""
+    """Share of the items of each bin for which it is true, in every draw, (n_draws, n_bins)."""
     d, b = curve.draws(_N_DRAWS, rng)
     share = float(sigmoid(logit) @ size / max(size.sum(), 1)) if given is None else given
     share = min(max(share, _EDGE), 1.0 - _EDGE)
@@ -450,7 +451,7 @@ def drawn_rates(
 
 
 def rates(logit: FloatArray, size: IntArray, share: FloatArray, slope: FloatArray) -> FloatArray:
-    """Share of the items of each bin that it is true of, for every share in all and every slope, (n_slopes, n_bins).
+    """Share of the items of each bin for which it is true, for every overall share and slope, (n_slopes, n_bins).
 
     Solves ``mean expit(c + slope logit) = share`` for ``c``.
     """
@@ -458,7 +459,7 @@ def rates(logit: FloatArray, size: IntArray, share: FloatArray, slope: FloatArra
         return np.empty((len(slope), 0))
     weight = size / size.sum()
     tilted = slope[:, None] * logit
-    # Newton's method, within bounds that close in: the mean rate grows with c.
+    # Newton's method, within shrinking bounds: the mean rate grows with c.
     c = np.log(share / (1.0 - share)) - tilted @ weight
     low, high = np.full(len(c), -60.0), np.full(len(c), 60.0)
     for _ in range(_MAX_STEPS):
@@ -473,7 +474,7 @@ def rates(logit: FloatArray, size: IntArray, share: FloatArray, slope: FloatArra
 
 
 def expected(part: ByWorld, whole: ByWorld) -> Expected:
-    """What to expect of a ratio, over the draws of both worlds and of each."""
+    """The expectation of a ratio, over the draws of both worlds and of each."""
     worlds: dict[World, Expected] = {}
     if len(part.independent):
         worlds["independent"] = quantiles(part.independent, whole.independent)
@@ -482,7 +483,7 @@ def expected(part: ByWorld, whole: ByWorld) -> Expected:
 
 
 def quantiles(part: FloatArray, whole: FloatArray) -> Expected:
-    """Median and ends of a ratio over the draws in which it is defined."""
+    """Median and interval of a ratio over the draws in which it is defined."""
     seen = whole > 0
     if not seen.any():
         return NOTHING

@@ -1,4 +1,4 @@
-"""The minimum of an audit: the fewest expert reviews that can certify a recall, whatever the method."""
+"""The minimum of an audit: the smallest number of expert reviews that can certify a recall, whatever the method."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rarevote.errors import ParameterError
 
 Share = str | int | float | Fraction | Decimal
 
-#: Of fewer items than this all are to be looked at: there is nothing to save.
+#: With fewer items than this, all are reviewed: there is nothing to save.
 SMALL_POPULATION = 50
-# Differences of logarithms below this are decided in whole numbers.
+# If logarithms differ by less than this, exact integer arithmetic decides.
 _CLOSE = 1e-6
 
 
 def exact_share(value: Share, what: str) -> Fraction:
-    """A share as the rational number that was written: 0.9 is 9/10 and not the binary number next to it.
+    """A share as an exact fraction: 0.9 is 9/10 and not the nearest binary number.
 
     >>> exact_share(0.9, "target"), exact_share("19/20", "confidence")
     (Fraction(9, 10), Fraction(19, 20))
@@ -30,7 +30,7 @@ def exact_share(value: Share, what: str) -> Fraction:
 
 
 def positives_that_break(found: int, target: Fraction) -> int:
-    """The fewest missed positives ``m`` with which the recall of ``found`` falls below ``target``.
+    """The smallest number of missed positives with which the recall falls below ``target``, given ``found`` positives.
 
     >>> positives_that_break(9, Fraction(9, 10)), positives_that_break(500, Fraction(9, 10))
     (2, 56)
@@ -39,12 +39,12 @@ def positives_that_break(found: int, target: Fraction) -> int:
 
 
 def floor_reviews(found: int, unflagged: int, *, target: Share = 0.9, confidence: Share = 0.95) -> int:
-    """The fewest reviews of unflagged items that can certify a recall, whatever the method.
+    """The smallest number of reviews of unflagged items that can certify a recall, whatever the method.
 
-    With ``K`` positives found among the flagged items, ``U`` items not flagged and no positive among those of them that
-    were reviewed, a world in which ``m = floor(K (1 - rho) / rho) + 1`` random unflagged items are positive has a
-    recall below ``rho`` and would leave the same record with probability ``C(U - m, n) / C(U, n)``. An assumption-free
-    sample of fixed size ``n`` must make that at most ``alpha``.
+    With ``K`` positives found among the flagged items, ``U`` items not flagged, and no positive among those that
+    were reviewed, a case in which ``m = floor(K (1 - rho) / rho) + 1`` random unflagged items are positive has a
+    recall below ``rho`` and would give the same observations with probability ``C(U - m, n) / C(U, n)``. Without
+    further assumptions, a sample of fixed size ``n`` must make that at most ``alpha``.
 
     Args:
         found: positives among the flagged items, ``K``.
@@ -53,7 +53,7 @@ def floor_reviews(found: int, unflagged: int, *, target: Share = 0.9, confidence
         confidence: ``1 - alpha``, between 0 and 1.
 
     Returns:
-        The smallest ``n`` with ``C(U - m, n) / C(U, n) <= alpha``; 0 if even ``U`` misses would not break the target.
+        The smallest ``n`` with ``C(U - m, n) / C(U, n) <= alpha``; 0 if even ``U`` misses would still meet the target.
 
     Example:
         >>> floor_reviews(500, 500), floor_reviews(375, 2300), floor_reviews(10, 950)
@@ -84,15 +84,15 @@ def _log_perm(n: int, m: int) -> float:
 
 
 def most_positives(chances: list[float], left: int, *, confidence: Fraction) -> int:
-    """How many positives there can be among the items left if no draw has shown one, with no assumption.
+    """The largest number of positives among the remaining items if no draw has found one, without assumptions.
 
-    With ``m`` of them left and every item drawn at step ``i`` with probability ``q_i`` at least, a draw shows none with
-    probability ``1 - m q_i`` at most; ``1 / prod (1 - m q_i)`` is a fortune as in :mod:`rarevote.audit.wealth`,
-    so the bound holds at any number of looks.
+    With ``m`` positives left and every item drawn at step ``i`` with probability at least ``q_i``, a draw finds none
+    with probability at most ``1 - m q_i``; ``1 / prod (1 - m q_i)`` is a wealth process as in
+    :mod:`rarevote.audit.wealth`, so the bound holds at every step.
 
     Args:
         chances: the smallest probability of any item at each draw, ``q_i``.
-        left: items that are left.
+        left: number of remaining items.
         confidence: ``1 - alpha``.
 
     Example:

@@ -1,6 +1,6 @@
-"""Guards: where a crowd cannot answer, and where a method's answer should not be believed.
+"""Guards: when a crowd cannot answer, and when a method's answer should not be trusted.
 
-What they need of the votes are sums (:class:`VoteSurvey`), so that they are the same wherever the votes are.
+They need only sums over the votes (:class:`VoteSurvey`), so they work the same wherever the votes are stored.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from rarevote.crowd.words import counted, part_of, percent
 from rarevote.decide.rules import ItemBatch
 from rarevote.errors import how
 
-# With so many of the tasks in the hands of one person each, nothing tells who is right.
+# If this share of the tasks has a single annotator each, the votes cannot show who is right.
 _ALMOST_ALL = 0.95
-# From this share of the items with a single vote on, that is said.
+# From this share of items with a single vote, a note says so.
 _MANY_SINGLE = 0.5
-# Labels that nobody voted for on the task: from this share of the tasks on, the method explains the votes away.
+# Labels without a vote on their task: from this share of the tasks, the method explains the votes away.
 _MANY_UNVOTED = 0.01
 _MIN_UNVOTED = 3
-# Fewer labels than this speak for themselves. None of the 35 real crowds agrees less than this on its rare class;
-# simulated ones of 0.5% do, and 2% of their labels or fewer are right (benchmarks/deciding.py).
+# Fewer labels than this need no note. None of the 35 real crowds agrees less than this on its rare class;
+# simulated ones with a share of 0.5% do, and at most 2% of their labels are right (benchmarks/deciding.py).
 _MIN_LABELLED = 10
 _LITTLE_AGREEMENT = 0.05
-# A class whose share is so much smaller than that of its votes: almost all of them are taken for errors.
-_EXPLAINED_AWAY, _MIN_EXPLAINED = 0.35, 10  # of a class with fewer votes, any may be an accident
-# How far the shares of the labels may be from those of the votes (half the sum of the differences).
+# If the share of a class is this much smaller than that of its votes, almost all of these are treated as errors.
+_EXPLAINED_AWAY, _MIN_EXPLAINED = 0.35, 10  # with fewer votes for a class, any vote can be an accident
+# How far the shares of the labels can be from those of the votes (half the sum of the differences).
 _FAR = 0.2
 _SILENCES = (
     "unsure", "not sure", "unclear", "undecided", "uncertain", "skip", "skipped", "n/a", "na", "idk", "don't know",
@@ -41,15 +41,15 @@ _SILENCES = (
 
 
 class VoteSurvey(NamedTuple):
-    """Sums over items that the guards need; those of two parts of a crowd add up, entry by entry.
+    """Sums over items that the guards need; sums of two parts of a crowd add up, entry by entry.
 
     Attributes:
-        n_voted: items with votes.
-        n_several: items on which at least two annotators voted.
-        n_single: items with a single vote.
-        own_labels: items that the method itself gives each class, (K).
-        n_own_unvoted: own labels without a vote on their item.
-        pairs: of the rare class with ``v_i`` of the ``n_i`` votes on item i: sums of ``v_i (v_i - 1)``,
+        n_voted: number of items with votes.
+        n_several: number of items on which at least two annotators voted.
+        n_single: number of items with a single vote.
+        own_labels: number of items to which the method itself gives each class, (K).
+        n_own_unvoted: number of own labels without a vote on their item.
+        pairs: if the rare class has ``v_i`` of the ``n_i`` votes on item i, the sums of ``v_i (v_i - 1)``,
             ``v_i (n_i - 1)`` and ``v_i``, (3).
     """
 
@@ -76,7 +76,7 @@ class VoteSurvey(NamedTuple):
             task_ptr: where the votes of each item with votes begin, (n + 1).
             worker: who cast them.
             rare: the class that matters.
-            permitted: which labels the votes on an item permit, (n, K); classes with a vote if not given.
+            permitted: which labels the votes on an item permit, (n, K); by default, classes with a vote.
         """
         n = len(task_ptr) - 1
         voted = part.votes > 0 if permitted is None else permitted
@@ -104,7 +104,7 @@ class VoteSurvey(NamedTuple):
 
 
 def n_tasks_of_several(task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> int:
-    """Tasks on which at least two workers voted; every task has a vote."""
+    """Number of tasks on which at least two workers voted; every task has a vote."""
     if len(task_ptr) < 2:
         return 0
     lowest = np.minimum.reduceat(worker, task_ptr[:-1])
@@ -112,7 +112,7 @@ def n_tasks_of_several(task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> int
 
 
 class CrowdSize(NamedTuple):
-    """What guards say of a crowd beside its sums.
+    """Names and sizes of a crowd for the messages of the guards.
 
     Attributes:
         workers: names of the workers.
@@ -135,7 +135,7 @@ class CrowdSize(NamedTuple):
 
 
 def why_no_answer(workers: NDArray[Any], n_several: int, n_voted: int) -> str | None:
-    """Why no method can learn from these votes who is right, in words; None if one can."""
+    """Why no method can learn from these votes who is right, as text; None if one can."""
     if not n_voted:
         return None
     if len(workers) == 1:
@@ -148,7 +148,7 @@ def why_no_answer(workers: NDArray[Any], n_several: int, n_voted: int) -> str | 
 
 
 def no_answer_note(reason: str) -> str:
-    """What is done where no method can learn who is right, in words."""
+    """A note on what is done if no method can learn who is right."""
     return (
         f"{reason}, so no method can learn who is right: the labels are the votes themselves. Votes of a second "
         "annotator on the same items, or gold, would help"
@@ -156,7 +156,7 @@ def no_answer_note(reason: str) -> str:
 
 
 def features_answer_note(reason: str) -> str:
-    """What to know where the votes do not show who is right and features count, in words."""
+    """A note for votes that do not show who is right while features are used."""
     return (
         f"{reason}, so the votes do not show who is right: the labels rest on the features as well. Votes of a second "
         "annotator on the same items would help"
@@ -164,7 +164,7 @@ def features_answer_note(reason: str) -> str:
 
 
 def single_vote_note(n_single: int, n_voted: int) -> str | None:
-    """What to know where most items have a single vote, in words.
+    """A note if most items have a single vote, else None.
 
     >>> single_vote_note(60, 100)
     '60 of 100 items have a single vote, which is the label: a second vote there would help most'
@@ -180,7 +180,7 @@ def single_vote_note(n_single: int, n_voted: int) -> str | None:
 
 
 def doubts(survey: VoteSurvey, crowd: CrowdSize) -> list[str]:
-    """Reasons to doubt a method's own labels, in sentences; nothing for most."""
+    """Reasons to doubt a method's own labels, as sentences; usually none."""
     said = []
     n_tasks, n_classes = survey.n_voted, len(crowd.classes)
     votes_per_task = crowd.n_votes / max(n_tasks, 1)
@@ -209,11 +209,11 @@ def doubts(survey: VoteSurvey, crowd: CrowdSize) -> list[str]:
 
 
 def explained_away_notes(shares: FloatArray, crowd: CrowdSize) -> list[str]:
-    """What to know of classes almost all of whose votes a method takes for errors, in words; nothing for most.
+    """Notes on classes whose votes the method treats almost all as errors; usually none.
 
     Args:
         shares: mean probability of every class, (K).
-        crowd: the votes for each class, of which there are some for all but classes of gold.
+        crowd: the votes for each class; only classes that come from gold have none.
 
     >>> names = np.array(["ok", "defect"])
     >>> crowd = CrowdSize(np.array(["ann"]), names, np.array([80, 20]), "anchored-rasch", "anchored-rasch")
@@ -231,17 +231,17 @@ def explained_away_notes(shares: FloatArray, crowd: CrowdSize) -> list[str]:
 
 
 def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: Any) -> str | None:
-    """What to know where annotators hardly agree on which items are of the rare class, in words.
+    """A note if annotators hardly agree on which items are of the rare class, else None.
 
-    Let ``v_i`` of the ``n_i`` votes on item i be for the class, ``p`` its share of all votes. Where one votes for it,
-    of the others on the item a share ``q = sum v_i (v_i - 1) / sum v_i (n_i - 1)`` does so too. The agreement beyond
-    chance is ``(q - p) / (1 - p)``, Fleiss' kappa of one category. A class that is rarer than people's mistakes has
-    next to none: its votes are mostly mistakes, and so are the labels, whatever the method.
+    Let ``v_i`` of the ``n_i`` votes on item i be for the class, ``p`` its share of all votes. If one annotator votes
+    for it, a share ``q = sum v_i (v_i - 1) / sum v_i (n_i - 1)`` of the others on the item do so too. The agreement
+    beyond chance is ``(q - p) / (1 - p)``, Fleiss' kappa of one category. A class that is rarer than annotators'
+    mistakes has almost none: its votes are mostly mistakes, and so are the labels, whatever the method.
 
     Args:
         pairs: as in :class:`VoteSurvey`.
         n_votes: all votes.
-        n_labelled: how many items got its label.
+        n_labelled: number of items with its label.
 
     >>> print(disagreement_note(np.array([0.0, 120.0, 40.0]), 160, 40, "defect")[:97])
     annotators hardly agree on which items are defect: where one votes defect, 0% of the others do so
@@ -262,16 +262,16 @@ def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: An
 
 
 def rare_note(survey: VoteSurvey, crowd: CrowdSize, rare: RareClass, n_labelled: int) -> str | None:
-    """What to know about the labels of the rare class, in words; ``n_labelled`` items got it that are not known."""
+    """A note on the labels of the rare class; ``n_labelled`` items without gold have it."""
     return disagreement_note(survey.pairs, crowd.n_votes, n_labelled, rare.name) if rare.is_rare else None
 
 
 def tail_notes(tail: RareClass, shares: FloatArray, n_unvoted: int) -> list[str]:
-    """What to know about the flags of a tail, in sentences.
+    """Notes on the flags of a tail.
 
     Args:
         shares: mean probability of every class, (K).
-        n_unvoted: flagged items without a vote in the tail.
+        n_unvoted: number of flagged items without a vote in the tail.
     """
     said, share = [], float(tail.mass(shares))
     if n_unvoted:
@@ -294,7 +294,7 @@ def silences(classes: NDArray[Any]) -> list[Any]:
 
 
 def silence_note(classes: NDArray[Any]) -> str | None:
-    """The proposal to leave such answers out, in words."""
+    """A note that suggests leaving such answers out."""
     found = silences(classes)
     if not found or len(found) == len(classes):
         return None

@@ -5,7 +5,7 @@ With ``w`` the weights of a rule (``levelled``: ``w_k = min(1, 1 / (K f_k))``; `
 
     sum_{l <= k} w_l p_il >= 1/2 sum_l w_l p_il                          over the grades, relative tolerance 1e-12
 
-A class outside the scale is chosen where its ``w p`` is the largest of all. The guard of these rules: the label lies
+A class outside the scale is chosen if its ``w p`` is the largest of all. The guard of these rules: the label lies
 between the lowest and the highest grade voted on the item; a class outside the scale needs a vote.
 """
 
@@ -23,17 +23,17 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.balanced import DEFAULT_CAP, Balanced, balance_weights
 from rarevote.decide.rules import BoolArray, ItemBatch, Rule
 
-# Numbers this near to each other, relative to the larger, are equal.
+# Numbers this close to each other, relative to the larger, count as equal.
 _TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class GradeRule(Rule):
-    """A rule that knows the order of the classes.
+    """A rule that uses the order of the classes.
 
     Attributes:
         grades: the order.
-        position: of every class on the scale, NaN outside, (K); empty until the rule is :meth:`ready`.
+        position: position of every class on the scale, NaN outside, (K); empty until the rule is :meth:`ready`.
     """
 
     guard: ClassVar[str] = "the label lay outside the grades voted on the task, so the nearest of these was used"
@@ -41,11 +41,11 @@ class GradeRule(Rule):
     position: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False, kw_only=True)
 
     def ready(self, classes: NDArray[Any]) -> Self:
-        """The rule with the places of the classes."""
+        """The rule with the positions of the classes."""
         return replace(self, position=self.grades.positions(classes))
 
     def weights(self, shares: FloatArray) -> FloatArray:
-        """How much the probability of each class counts, (K)."""
+        """The weight of each class's probability, (K)."""
         return np.ones(len(shares))
 
     @abstractmethod
@@ -53,10 +53,10 @@ class GradeRule(Rule):
         """Rank of the grade of each item, (n).
 
         Args:
-            mass: weighed probability of the grades, the lowest first, (n, R).
-            places: of the grades on the scale, (R).
-            votes: for the grades, (n, R).
-            shares: of the grades, (R).
+            mass: weighted probability of the grades, from lowest to highest, (n, R).
+            places: positions of the grades on the scale, (R).
+            votes: votes for the grades, (n, R).
+            shares: shares of the grades, (R).
         """
 
     def permitted(self, votes: FloatArray) -> BoolArray:
@@ -80,7 +80,8 @@ class GradeRule(Rule):
         codes = np.full(len(part.p), -1)
         if len(grades):
             rank = self.inside(weighed[:, grades], self.position[grades], part.votes[:, grades], shares[grades])
-            # The expected distance is convex in the grade: within a range, the nearest to its minimum is the best.
+            # The expected distance is convex in the grade: within a range, the grade nearest to its minimum is the
+            # best.
             within = may[:, grades]
             last = len(grades) - 1 - within[:, ::-1].argmax(axis=1)
             rank = np.clip(rank, np.where(within.any(axis=1), within.argmax(axis=1), 0), last)
@@ -92,7 +93,7 @@ class GradeRule(Rule):
             top = scores.max(axis=1)
             no_grade = ~may[:, grades].any(axis=1) & (top >= 0)
             tied = np.abs(top - best) <= _TIE * np.abs(best)
-            # Of a tie, as everywhere: more votes, then the grade.
+            # On a tie, as everywhere: more votes, then the grade.
             votes_inside = np.where(weighed[:, grades] >= best[:, None] * (1 - _TIE), part.votes[:, grades], -1.0)
             wins = (top > best) & ~tied | (
                 tied & (part.votes[np.arange(len(other)), other] > votes_inside.max(axis=1, initial=-1.0))
@@ -102,7 +103,7 @@ class GradeRule(Rule):
 
 
 def _first_of_tied(scores: FloatArray, votes: FloatArray, shares: FloatArray) -> IntArray:
-    """The column with the best score of each row; of a tie that with more votes, then the smaller share, the first."""
+    """The column with the best score of each row; on a tie, more votes, then the smaller share, the first."""
     best = scores.max(axis=1, keepdims=True)
     order = np.lexsort((np.arange(len(shares)), shares))
     tied = (scores >= best - _TIE * np.abs(best))[:, order]
@@ -121,7 +122,7 @@ class Median(GradeRule):
         return "median: the grade in the middle of the probability"
 
     def inside(self, mass: FloatArray, places: FloatArray, votes: FloatArray, shares: FloatArray) -> IntArray:
-        """The lowest grade up to which half of the mass lies; at exactly half, one of the two in the middle."""
+        """The lowest grade at which the cumulative mass reaches half; at exactly half, one of the two middle grades."""
         below = np.cumsum(mass, axis=1)
         half, slack = 0.5 * below[:, -1:], _TIE * below[:, -1:]
         rank = (below >= half - slack).argmax(axis=1)
@@ -137,7 +138,7 @@ class Median(GradeRule):
 
 @dataclass(frozen=True)
 class Levelled(Median):
-    """The middle of the probability, where a grade reported beyond its equal share counts less and none more."""
+    """The middle of the probability, with less weight for grades above an equal share, and more for none."""
 
     name: ClassVar[str] = "levelled"
 
@@ -147,20 +148,20 @@ class Levelled(Median):
         return "levelled: the middle of the probability, where a grade beyond its equal share counts less"
 
     def weights(self, shares: FloatArray) -> FloatArray:
-        """``min(1, 1 / (K f_k))`` with K the classes that are met, (K)."""
+        """``min(1, 1 / (K f_k))`` with K the number of classes with votes, (K)."""
         n_met = max(int((shares > 0).sum()), 1)
         return np.asarray(1.0 / np.maximum(n_met * shares, 1.0))
 
 
 @dataclass(frozen=True)
 class BalancedMedian(Median):
-    """The middle of the probability, each grade weighted by how rare it is, at most ``cap`` times."""
+    """The middle of the probability, each grade weighted by how rare it is, by a factor of at most ``cap``."""
 
     name: ClassVar[str] = "balanced-median"
     cap: float = DEFAULT_CAP
 
     def __post_init__(self) -> None:
-        Balanced(self.cap)  # which refuses what is no cap
+        Balanced(self.cap)  # raises an error for an invalid cap
 
     @property
     def description(self) -> str:
@@ -168,13 +169,13 @@ class BalancedMedian(Median):
         return f"balanced median: the middle of the probability, a grade weighted by how rare it is, up to {self.cap:g}"
 
     def weights(self, shares: FloatArray) -> FloatArray:
-        """Those of the balanced rule, (K)."""
+        """The weights of the balanced rule, (K)."""
         return balance_weights(shares, float(self.cap))
 
 
 @dataclass(frozen=True)
 class MeanGrade(GradeRule):
-    """The grade nearest to the mean grade: where opinions are asked for, not facts."""
+    """The grade nearest to the mean grade: for opinions rather than facts."""
 
     name: ClassVar[str] = "mean"
 

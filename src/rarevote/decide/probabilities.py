@@ -1,16 +1,16 @@
-"""The one probability of every item and class, from whatever a method computes.
+"""The reported probability of every item and class, from the results of any method.
 
-A posterior takes every vote at its word, as if annotators erred independently: it is too sure, the more so the more
-votes an item has. What is reported instead discounts further votes and leaves room for lapses. With ``g`` the shares of
+A posterior assumes that errors of annotators are independent: it is too confident, the more so the more
+votes an item has. The reported probability discounts further votes and allows for lapses. With ``g`` the shares of
 the classes among all votes, ``v_i`` the votes on item ``i``, and ``q_i`` the posterior of a method whose class prior is
-``pi`` (uniform where it has none)::
+``pi`` (uniform if it has none)::
 
     L_ik = log max(q_ik, 1e-12) - log pi_k
     p_ik ∝ g_k exp(L_ik / (1 + 0.2 (v_i - 1)))
     reported: 0.95 p_ik + 0.05 f_k,      f = mean_i p_i
 
-A vote has no posterior. With ``w_ik`` the weights of the votes for class ``k``, scaled so that an item's sum to
-``v_i``, it reports ``(w_ik + g_k) / (v_i + 1)``. Items with gold are certain, and an item without votes has ``f``.
+Voting methods have no posterior. With ``w_ik`` the weights of the votes for class ``k``, scaled so that an item's sum
+is ``v_i``, they report ``(w_ik + g_k) / (v_i + 1)``. Items with gold are certain, and an item without votes has ``f``.
 
 Everything that shows or uses a probability reads :class:`Probabilities`.
 """
@@ -35,15 +35,15 @@ from rarevote.errors import ParameterError
 Shares = str | Mapping[Any, float] | Sequence[float] | FloatArray
 
 DISCOUNT, LAPSE = 0.2, 0.05
-_LEAST = 1e-12  # of a posterior, before its logarithm
-_CELLS = 1 << 16  # at a time: the work arrays stay in the cache
+_LEAST = 1e-12  # lower limit of a posterior, before its logarithm
+_CELLS = 1 << 16  # items at a time: the work arrays stay in the cache
 
 
 class Calibrator(ABC):
-    """From what a method computes for some items to the probabilities that are reported.
+    """Turns what a method computes for some items into reported probabilities.
 
-    Two steps, so that items may be anywhere: :meth:`discounted` needs an item alone, :meth:`reported` the mean of the
-    first over all items.
+    There are two steps, so that items can be distributed: :meth:`discounted` needs a single item, :meth:`reported` the
+    mean of the first over all items.
     """
 
     @abstractmethod
@@ -51,19 +51,19 @@ class Calibrator(ABC):
         """Probabilities before lapses, (n, K), of items with ``n_votes`` votes each, (n)."""
 
     def reported(self, discounted: FloatArray, mean: FloatArray) -> FloatArray:
-        """What is reported, (n, K), where ``mean`` is that of all discounted probabilities, (K)."""
+        """Reported probabilities, (n, K); ``mean`` is the mean of all discounted probabilities, (K)."""
         del mean
         return discounted
 
     def widened(self, kept: IntArray, n_classes: int) -> Calibrator:
-        """The same where there are further classes that nothing is known of; most methods cannot have any."""
+        """The calibrator with further, unknown classes; most methods cannot have any."""
         del kept, n_classes
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class Tempered(Calibrator):
-    """For a posterior: further votes are discounted, and there are lapses.
+    """For a posterior: discounts further votes and allows for lapses.
 
     Attributes:
         vote_shares: share of each class among all votes, ``g``, (K).
@@ -96,7 +96,7 @@ class Tempered(Calibrator):
 
 @dataclass(frozen=True, eq=False)
 class Smoothed(Calibrator):
-    """For shares of weighted votes: one more vote, split as all votes are.
+    """For shares of weighted votes: adds one vote, split like all votes.
 
     Attributes:
         vote_shares: share of each class among all votes, ``g``, (K).
@@ -105,12 +105,12 @@ class Smoothed(Calibrator):
     vote_shares: FloatArray
 
     def discounted(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
-        """``(w_ik + g_k) / (v_i + 1)``, where the posterior is ``w_ik / v_i``."""
+        """``(w_ik + g_k) / (v_i + 1)``, with the posterior ``w_ik / v_i``."""
         votes = n_votes[:, None].astype(np.float64)
         return np.asarray((votes * posterior + self.vote_shares) / (votes + 1.0))
 
     def widened(self, kept: IntArray, n_classes: int) -> Smoothed:
-        """A class without votes has no share of them."""
+        """The calibrator with further classes, which have no share of the votes."""
         shares = np.zeros(n_classes)
         shares[kept] = self.vote_shares
         return Smoothed(shares)
@@ -118,19 +118,19 @@ class Smoothed(Calibrator):
 
 @dataclass(frozen=True, eq=False)
 class AsReported(Calibrator):
-    """For a method that reports calibrated probabilities itself, its ``mean`` given."""
+    """For a method that reports calibrated probabilities itself, with their ``mean``."""
 
     def discounted(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
-        """The method's own."""
+        """The method's own probabilities."""
         del n_votes
         return posterior
 
 
 class FitCalibration(NamedTuple):
-    """How a fit reports probabilities, with what it knows of all its items.
+    """How a fit reports probabilities, with the means over its items.
 
     Attributes:
-        calibrator: from what the method computes to what is reported.
+        calibrator: turns what the method computes into reported probabilities.
         mean: mean probability of every class over the items of the fit, before lapses, (K).
     """
 
@@ -138,11 +138,11 @@ class FitCalibration(NamedTuple):
     mean: FloatArray
 
     def of_new(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
-        """What is reported of items that the fit did not see, (n, K)."""
+        """Reported probabilities of items that the fit did not see, (n, K)."""
         return self.calibrator.reported(self.calibrator.discounted(posterior, n_votes), self.mean)
 
     def widened(self, kept: IntArray, n_classes: int) -> FitCalibration:
-        """The same where there are further classes, without a vote in the fit; ``kept`` are the numbers of the old."""
+        """The calibration with further classes, without votes in the fit; ``kept`` are the old classes."""
         mean = np.zeros(n_classes)
         mean[kept] = self.mean
         return FitCalibration(self.calibrator.widened(kept, n_classes), mean)
@@ -164,8 +164,8 @@ def calibrated(
     """The reported probabilities of all items with votes, (n, K), and their mean before lapses, (K).
 
     Args:
-        calibrator: of the method.
-        posterior: what it computes, (n, K).
+        calibrator: the calibrator of the method.
+        posterior: what the method computes, (n, K).
         n_votes: votes on each item, (n).
         gold: known class of each item or -1, (n), or empty.
 
@@ -182,21 +182,21 @@ def calibrated(
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """The one probability of every item and class, and what is known beside it.
+    """The reported probability of every item and class, with related facts.
 
     Attributes:
         classes: names of the classes, (K).
         p: probability of every class, (n, K); items with votes first, then those without; known items are 0 or 1.
-        mean: mean probability of every class, (K): what an item without votes has.
+        mean: mean probability of every class, (K): the probabilities of an item without votes.
         gold: known class of each item or -1, (n).
-        how: where the class shares come from, in words.
-        is_given: whether the class shares were given.
-        is_default: whether the default method reported them; how far they are believed depends on it.
-        is_jury: whether models cast most of the votes; how far labels are believed depends on it.
-        blind: the same of a fit that was not given the gold, (n, K); None where nothing needs it.
-        free: items whose label needs no vote, because their features count, (n); None where features play no part.
-        has_features: whether features count at all.
-        draws: makes the draws of annotators who err independently; None where there are none.
+        how: where the class shares come from, as text.
+        is_given: whether the user gave the class shares.
+        is_default: whether the default method reported them; how far they are trusted depends on it.
+        is_jury: whether models cast most of the votes; how far labels are trusted depends on it.
+        blind: the probabilities of a fit without the gold, (n, K); None if not needed.
+        free: items whose label needs no vote, because their features are used, (n); None without features.
+        has_features: whether features are used.
+        draws: makes the draws with independent errors; None if there are none.
     """
 
     classes: NDArray[Any]
@@ -217,7 +217,7 @@ class Probabilities:
 
     @property
     def independent(self) -> IndependentDraws:
-        """The true classes of the same items if annotators err independently, drawn when first asked for."""
+        """The true classes of the same items if errors are independent, drawn on first use."""
         if self.draws is None:
             return IndependentDraws.none(len(self), "the votes are not in memory")
         if self.how != Probabilities.how:
@@ -226,11 +226,11 @@ class Probabilities:
 
     @property
     def ranking(self) -> FloatArray:
-        """What items are ranked by where gold vouches for a recall: a fit ranks its own gold above other items."""
+        """The values that rank items if gold guarantees a recall: a fit ranks its own gold above other items."""
         return self.p if self.blind is None else self.blind
 
     def first(self, n: int) -> Probabilities:
-        """Those of the first ``n`` items."""
+        """The probabilities of the first ``n`` items."""
         if n == len(self):
             return self
         blind = None if self.blind is None else self.blind[:n]
@@ -238,7 +238,7 @@ class Probabilities:
         return replace(self, p=self.p[:n], gold=self.gold[:n], blind=blind, free=free)
 
     def against_the_rest(self, rare: RareClass) -> Probabilities:
-        """Those of two classes: the rare class, or all grades of its tail together, and everything else."""
+        """The probabilities of two classes: the rare class (or all grades of its tail), and everything else."""
 
         def both(table: FloatArray) -> FloatArray:
             mass = rare.mass(table)
@@ -259,14 +259,14 @@ class Probabilities:
         )
 
     def with_shares(self, shares: Shares) -> Probabilities:
-        """The same where classes have other shares, by Bayes' rule: ``p'_ik ∝ p_ik shares_k / mean_k``.
+        """The probabilities if classes have other shares, by Bayes' rule: ``p'_ik ∝ p_ik shares_k / mean_k``.
 
         Args:
-            shares: "estimate" leaves them as they are; "gold" takes the shares among known items, which must then be a
+            shares: "estimate" leaves them unchanged; "gold" takes the shares among known items, which must then be a
                 random sample of all items; or the shares themselves, by class or in the order of the classes.
 
         Raises:
-            ParameterError: shares that make no sense.
+            ParameterError: the shares are not valid.
         """
         counts = np.bincount(self.gold[self.gold >= 0], minlength=len(self.classes)).astype(np.float64)
         wanted, how = shares_wanted(shares, self.classes, counts)
@@ -278,12 +278,12 @@ class Probabilities:
 
 
 def reweighted(p: FloatArray, mean: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Probabilities whose classes have the shares ``mean``, where they have the shares ``wanted``: Bayes' rule."""
+    """Reweight probabilities from the class shares ``mean`` to the shares ``wanted``, by Bayes' rule."""
     return normalise_rows(p * (wanted / np.maximum(mean, 1e-300)))
 
 
 def shares_wanted(shares: Shares, names: NDArray[Any], counts: FloatArray) -> tuple[FloatArray | None, str]:
-    """Shares of the classes (None to leave them), and where they come from in words."""
+    """Shares of the classes (None to leave them unchanged), and where they come from, as text."""
     n_gold = int(counts.sum())
     if isinstance(shares, str):
         if shares == "estimate":

@@ -1,13 +1,13 @@
-"""The recall target: how many items to flag for a share of a class, and what is known of that list.
+"""The recall target: how many items to flag to find a share of a class, and what to expect of these items.
 
-As many of the items that are most probably of the class are flagged as bring the median recall over the draws of one
-world to the target (:mod:`rarevote.decide.expectations`): the world in which annotators share errors as in real crowds,
-or that in which they err independently. What both need is said.
+The most probable items of the class are flagged, until the median recall over the draws of one
+world reaches the target (:mod:`rarevote.decide.expectations`): the world in which annotators share errors as in real
+crowds, or the one in which their errors are independent. The numbers for both are reported.
 
-Gold that is a *random sample* of the items can promise: with ``g`` of them of the class, flagging all items that score
-at least as high as the ``(r + 1)``-th lowest of them misses the target with probability at most
-``P(Binomial(g, 1 - target) <= r)``. Where they are so few that this cannot be small, nothing is promised, and what
-remains is an audit, which needs a minimum number of reviews (:mod:`rarevote.decide.floor`).
+Gold that is a *random sample* of the items can guarantee it: with ``g`` gold items of the class, flagging all that
+score at least as high as the ``(r + 1)``-th lowest of them misses the target with probability at most
+``P(Binomial(g, 1 - target) <= r)``. If there are too few for a small probability, nothing is guaranteed, and the
+alternative is an audit, which needs a minimum number of reviews (:mod:`rarevote.decide.floor`).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from rarevote.decide.expectations import NOTHING, Curve, Expectations, Expected,
 from rarevote.decide.floor import floor_reviews
 from rarevote.errors import ParameterError, how
 
-#: How sure a promise must be.
+#: The confidence of a guarantee.
 CONFIDENCE = 0.8
-#: The world whose draws say how many items are flagged: nearer to the target on real crowds than the other, and than
+#: The world whose draws decide how many items are flagged: nearer to the target on real crowds than the other, and than
 #: both together (``benchmarks/recall_targets.py``).
 ERRORS: World = "shared"
 
 
 class Flags(NamedTuple):
-    """How many items bring the recall to the target in each world.
+    """Number of items that reach the target in each world.
 
     Attributes:
-        shared: where annotators share errors as in real crowds.
-        independent: where they err independently; None where nothing was drawn.
+        shared: if annotators share errors as in real crowds.
+        independent: if their errors are independent; None if nothing was drawn.
         errors: the world that is used.
     """
 
@@ -50,7 +50,7 @@ class Flags(NamedTuple):
 
     @property
     def used(self) -> int:
-        """Those of the world that is used."""
+        """The number in the world that is used."""
         found = self.shared if self.errors == "shared" else self.independent
         assert found is not None
         return found
@@ -58,23 +58,23 @@ class Flags(NamedTuple):
 
 @dataclass(frozen=True)
 class RecallTarget(Described):
-    """What came of a recall target.
+    """The outcome of a recall target.
 
     Attributes:
         name: the class.
-        target: the recall asked for.
-        confidence: how sure it should be.
+        target: the requested recall.
+        confidence: the requested confidence.
         threshold: items whose probability of the class is at least this are flagged.
-        promised: whether the target is promised, by a random sample of known items.
-        n_flagged: items flagged.
-        flags: items that each world needs, "independent" and "shared"; of the one that is used, those flagged. Empty
-            where gold promises the target, and without "independent" where nothing was drawn.
+        promised: whether a random sample of known items guarantees the target.
+        n_flagged: number of items flagged.
+        flags: number of items that each world needs, "independent" and "shared"; for the world used, those flagged.
+            Empty if gold guarantees the target, and without "independent" if nothing was drawn.
         errors: the world that is used.
         recall: what to expect of the flagged items.
-        n_flagged_without: items that are flagged without a target, by the method's own decision.
-        recall_without: what to expect of those.
+        n_flagged_without: number of items that the method's own decision flags, without a target.
+        recall_without: what to expect of these.
         floor: reviews of unflagged items below which no audit can certify the target for this list.
-        description: the promise, or what is expected, and what to do next.
+        description: the guarantee, or what to expect, and what to do next.
     """
 
     name: Any
@@ -92,12 +92,12 @@ class RecallTarget(Described):
     recall_without: Expected = NOTHING
 
     def figures(self) -> dict[str, Any]:
-        """The same as plain values for JSON."""
+        """The outcome as plain values for JSON."""
         plain = {name: getattr(self, name) for name in ("target", "confidence", "promised", "n_flagged", "floor")}
         return {
             "name": str(self.name),
             **plain,
-            # The threshold is infinite where nothing needs a flag.
+            # The threshold is infinite if no item needs a flag.
             "threshold": finite_or_none(self.threshold),
             "errors": self.errors,
             "flags": dict(self.flags),
@@ -131,10 +131,10 @@ def one_target(wanted: Any, classes: NDArray[Any], grades: Grades | None = None)
     Args:
         wanted: the target by class, or text such as ``defect=0.95`` or ``>=severe=0.9``.
         classes: names of the classes, (K).
-        grades: the order of the classes, where there is one.
+        grades: the order of the classes, if there is one.
 
     Raises:
-        ParameterError: not exactly one class, one that does not exist, or a target out of range.
+        ParameterError: not exactly one class, an unknown class, or a target out of range.
     """
     if isinstance(wanted, str):
         asked, recall = split_question(wanted, classes, grades)
@@ -149,14 +149,14 @@ def one_target(wanted: Any, classes: NDArray[Any], grades: Grades | None = None)
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
         )
     ((name, target),) = wanted.items()
-    # Whether a class has votes plays no part in what is meant by its name.
+    # The name of a class is valid even if it has no votes.
     chosen = RareClass.of(classes, np.ones(len(classes), dtype=np.int64), name, grades, what="min_recall")
     check_share(f"the recall target of {name}", target)
     return chosen, float(target)
 
 
 def number_of(text: str) -> float:
-    """A number; NaN for other text."""
+    """The number in a text; NaN for other text."""
     try:
         return float(text)
     except ValueError:
@@ -164,7 +164,7 @@ def number_of(text: str) -> float:
 
 
 def gold_threshold(scores: FloatArray, target: float, confidence: float) -> float | None:
-    """The highest threshold that known items of a class, a random sample, allow; None if they are too few."""
+    """The highest threshold that a random sample of known items of the class allows; None if there are too few."""
     n = len(scores)
     allowed, probability = -1, 0.0
     while allowed + 1 < n:
@@ -177,17 +177,17 @@ def gold_threshold(scores: FloatArray, target: float, confidence: float) -> floa
 
 
 def flags_needed(of_all: IntArray, that_may: IntArray, target: float, curve: Curve, given: float | None = None) -> int:
-    """How many of the most probable items that may be flagged make the expected recall reach the target.
+    """How many of the most probable items that can be flagged are needed for the expected recall to reach the target.
 
     Args:
         of_all: items whose class is not known, by bin of the probability, (N_BINS).
-        that_may: those that may be flagged, (N_BINS).
+        that_may: items that can be flagged, (N_BINS).
         target: the recall.
-        curve: how far the probabilities are believed.
-        given: the share of the class, where that is known.
+        curve: how far the probabilities are trusted.
+        given: the share of the class, if it is known.
 
     Returns:
-        A number of items; all that may be flagged if they do not reach it.
+        A number of items; all that can be flagged if they do not reach it.
     """
     used = np.flatnonzero(of_all)
     size, within = of_all[used], that_may[used]
@@ -196,16 +196,16 @@ def flags_needed(of_all: IntArray, that_may: IntArray, target: float, curve: Cur
 
 
 def flags_in_draws(drawn: IntArray, that_may: IntArray, target: float) -> int | None:
-    """How many of the most probable items that may be flagged reach the target if annotators err independently.
+    """How many of the most probable items that can be flagged reach the target if errors are independent.
 
     Args:
-        drawn: items of the class whose class is not known, in every draw, all and those that may be flagged, by bin of
+        drawn: items of the class without gold, in every draw, all and those that can be flagged, by bin of
             the probability, (n_draws, 2, N_BINS).
-        that_may: items that may be flagged, (N_BINS).
+        that_may: items that can be flagged, (N_BINS).
         target: the recall.
 
     Returns:
-        A number of items; None where nothing was drawn.
+        A number of items; None if nothing was drawn.
     """
     if not len(drawn):
         return None
@@ -214,12 +214,12 @@ def flags_in_draws(drawn: IntArray, that_may: IntArray, target: float) -> int | 
 
 
 def fewest_flags(found: FloatArray, total: FloatArray, within: IntArray, target: float) -> int:
-    """How many items, the most probable bins first, bring the median of ``found / total`` over the draws to the target.
+    """How many items, from the most probable bin down, raise the median of ``found / total`` to the target.
 
     Args:
-        found: items of the class that each bin has, in every draw, (n_draws, n_bins).
+        found: items of the class in each bin, in every draw, (n_draws, n_bins).
         total: all items of the class, in every draw, (n_draws).
-        within: items of each bin that may be flagged, (n_bins).
+        within: items of each bin that can be flagged, (n_bins).
     """
     seen = total > 0
     if not within.any() or not seen.any():
@@ -229,7 +229,7 @@ def fewest_flags(found: FloatArray, total: FloatArray, within: IntArray, target:
     last = int(np.searchsorted(recall, target - 1e-9))
     if last > within.size:
         return int(within.sum())
-    # Of the bin within which the target is reached, as many items as the way from one end to the other needs.
+    # In the bin where the target is reached, interpolate between its two ends.
     needed = (target - recall[last - 1]) / max(recall[last] - recall[last - 1], 1e-12)
     above, inside = int(within[::-1][: last - 1].sum()), int(within[::-1][last - 1])
     return above + min(max(ceil(float(needed) * inside - 1e-9), 1), inside)
@@ -252,17 +252,17 @@ def target_reached(
     recall_without: Expected = NOTHING,
     why_not: str = "",
 ) -> RecallTarget:
-    """What came of a recall target.
+    """The outcome of a recall target.
 
     Args:
-        expected: of the flagged items.
-        n_gold: random known items of the class.
-        share: of the class, for how much gold would be needed.
-        flags: what each world needs of the items that are not known.
-        n_known: known items of the class, which are flagged anyway.
-        n_flagged_without: items that the method's own decision flags.
-        recall_without: what to expect of those.
-        why_not: why independent errors were not drawn, in words.
+        expected: what to expect of the flagged items.
+        n_gold: number of known items of the class in the random sample.
+        share: share of the class, to say how much gold would be needed.
+        flags: number of items without gold that each world needs.
+        n_known: number of known items of the class, which are always flagged.
+        n_flagged_without: number of items that the method's own decision flags.
+        recall_without: what to expect of these.
+        why_not: why independent errors were not drawn, as text.
     """
     hits = 0 if not n_flagged else round(n_flagged * expected.precision.value)
     floor = floor_reviews(hits, n_items - n_flagged, target=target, confidence=confidence)
@@ -276,7 +276,7 @@ def target_reached(
         if flags.independent is not None:
             both["independent"] = flags.independent + n_known
         both["shared"] = flags.shared + n_known
-        both[errors] = n_flagged  # as many as are labelled: of equal probabilities all or none
+        both[errors] = n_flagged  # the number labelled: of items with equal probabilities, all or none
         words = (
             f"the recall of {name} is not promised: expected is {expected.recall.description}. "
             f"{_flags_wanted(both, errors, why_not)}. Without a target {n_flagged_without:,} are flagged; expected "
@@ -298,7 +298,7 @@ def target_reached(
 
 
 def _flags_wanted(flags: Mapping[World, int], errors: World, why_not: str) -> str:
-    """How many items each world needs, and which number is used, in words."""
+    """A sentence on how many items each world needs, and which number is used."""
     if "independent" not in flags:
         return (
             f"Flag {counted(flags['shared'], 'item')} if annotators share errors as real crowds do (what independent "
@@ -311,10 +311,10 @@ def _flags_wanted(flags: Mapping[World, int], errors: World, why_not: str) -> st
 
 
 def _what_would_promise(name: Any, target: float, confidence: float, n_gold: int, share: float) -> str:
-    """How much gold could promise the target, in words."""
+    """A sentence on how much gold could guarantee the target."""
     if target >= 1.0:
         return "No sample can promise that nothing is missed: lower the target"
-    # Without a single miss allowed, target^g is the chance of being wrong.
+    # If no miss is allowed, target^g is the probability of being wrong.
     n_needed = ceil(log(1.0 - confidence) / log(target))
     have = f" ({n_gold} are known)" if n_gold else ""
     return (

@@ -1,17 +1,17 @@
-"""Which tasks a person should look at: those whose answer, once known, lowers the expected cost most.
+"""The tasks to review: those whose true class, once known, lowers the expected cost most.
 
-For a task with probabilities ``p_k`` and decision ``d``, learning the truth saves what the decision is expected to cost
-beyond what the truth would::
+For a task with probabilities ``p_k`` and decision ``d``, learning the truth saves the expected cost of the decision
+beyond that of the truth::
 
     gain = sum_k p_k (C[k, d] - min_e C[k, e])
 
-With equal costs this is the probability of being wrong. With unequal ones it is not: where a missed defect costs 20, a
+With equal costs this is the probability of being wrong. With unequal costs it is not: if a missed defect costs 20, a
 rail called sound that is a defect with probability 0.2 comes before a rail called defect that is sound with
 probability 0.6. Answers from a review are gold in the next run.
 
-A plan of votes also chooses among items without votes. Their class is unknown, whatever features say about
-them, so ``d`` is the most frequent class: an item of another class is missed as long as it is not labelled, and
-its gain grows with the probability that it is one.
+A plan of votes also chooses among items without votes. Their class is unknown, whatever their features
+are, so ``d`` is the most frequent class: an item of another class is missed as long as it is not labelled, and
+its gain grows with the probability of these classes.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from rarevote.io.platforms.write_back import (
 )
 from rarevote.io.write.columns import write_columns
 
-# So many tasks of a plan, and so many people, are shown.
+# The number of tasks of a plan, and of annotators, that are shown.
 SHOWN_ITEMS = 20
 _SHOWN_NAMES = 3
 
 
 @dataclass(frozen=True)
 class ReviewItem:
-    """One task to look at.
+    """One task to review.
 
     Attributes:
         row: position of the task in the crowd.
         task: its name.
         decided: the label decided so far; None without an answer.
-        doubt: the class that speaks against it most.
+        doubt: the strongest alternative class.
         gain: by how much the expected cost falls once the truth is known.
-        reason: why it is on the list, in words.
-        annotators: whom to ask, best first; none who has voted on the task.
+        reason: why it is on the list, as text.
+        annotators: whom to ask, best first; without those who have voted on the task.
     """
 
     row: int
@@ -79,10 +79,10 @@ class ReviewPlan:
 
     Attributes:
         items: the tasks.
-        expected_cost: expected cost of all decisions as they stand; in a plan of votes, of items without votes as if
-            they were of the most frequent class, so that it can be above the cost of the decision.
+        expected_cost: expected cost of all current decisions; in a plan of votes, items without votes count as if
+            decided as the most frequent class, so it can be above the cost of the decision.
         saved: by how much the review is expected to lower it.
-        votes_per_item: of a plan of further votes, how many each task gets; 0 for a review by an expert.
+        votes_per_item: in a plan of further votes, how many each task gets; 0 for a review by an expert.
     """
 
     items: tuple[ReviewItem, ...]
@@ -92,7 +92,7 @@ class ReviewPlan:
 
     @property
     def saving(self) -> str:
-        """What a review would save, in words."""
+        """What a review would save, as text."""
         left = self.expected_cost - self.saved
         return f"knowing them lowers the expected cost from {self.expected_cost:,.1f} to {left:,.1f}"
 
@@ -103,11 +103,11 @@ class ReviewPlan:
         return self.text()
 
     def text(self, top: int = SHOWN_ITEMS, *, has_file: bool = False) -> str:
-        """What the terminal prints of it.
+        """The text for the terminal.
 
         Args:
-            top: the most tasks to show.
-            has_file: whether all of them are in a file, so that nothing need be said of the others.
+            top: the largest number of tasks to show.
+            has_file: whether all of them are in a file, so that the others need no mention.
         """
         if not self.votes_per_item:
             return f"{counted(len(self.items), 'task')} to review; {self.saving}"
@@ -140,7 +140,7 @@ class ReviewPlan:
 
     @property
     def load(self) -> dict[Any, int]:
-        """How many of the tasks each person is suggested for, the most first."""
+        """The number of tasks that each annotator is suggested for, in descending order."""
         return dict(Counter(name for item in self.items for name in item.annotators).most_common())
 
 
@@ -165,25 +165,26 @@ def plan_review(
     worth: FloatArray | None = None,
     unlabelled: BoolArray | None = None,
 ) -> ReviewPlan:
-    """Choose the tasks whose review lowers the expected cost most, or that are worth most by another measure.
+    """Choose the tasks whose review lowers the expected cost most, or the best by another measure.
 
     Args:
-        probabilities: of all tasks, those with votes first.
+        probabilities: probabilities of all tasks, those with votes first.
         codes: class number of each task as it was decided, -1 for no answer, (n).
-        costs: what it costs to decide a class (column) where another is true (row), (n_classes, n_classes).
+        costs: the cost of deciding a class (column) if another is true (row), (n_classes, n_classes).
         annotations: the votes.
-        names: of all tasks, (n).
-        max_review: the most tasks to list; tasks that nothing can be gained on are not listed.
+        names: names of all tasks, (n).
+        max_review: the largest number of tasks to list; tasks without any gain are not listed.
         abilities: ability of every worker per class, (n_workers, n_classes), larger is better.
-        n_annotators: how many people to suggest per task.
-        max_each: the most tasks to suggest one person for; no limit if not given.
-        available: numbers of the workers who can be asked; all if not given.
-        worth: what tasks are chosen by, the largest first, 0 for never, (n); the fall of the cost if not given.
-        unlabelled: tasks that count as one of the most frequent class until they are labelled, (n); none if not given.
+        n_annotators: how many annotators to suggest per task.
+        max_each: the largest number of tasks per annotator; no limit by default.
+        available: numbers of the workers who can be asked; all by default.
+        worth: the value by which tasks are chosen, the largest first, 0 for never, (n); by default, the fall of the
+            cost.
+        unlabelled: tasks that count as the most frequent class until they are labelled, (n); none by default.
 
     Raises:
         ParameterError: ``max_review`` is not a whole number of at least 1.
-        InputError: the arguments are not about the same tasks.
+        InputError: the arguments have different numbers of tasks.
     """
     if isinstance(max_review, bool) or not isinstance(max_review, (int, np.integer)) or max_review < 1:
         raise ParameterError(f"max_review must be a whole number of at least 1, got {max_review!r}")
@@ -199,7 +200,7 @@ def plan_review(
     chosen = np.argsort(-worth, kind="stable")[:max_review]
     chosen = chosen[worth[chosen] > 0]
     ask = _Suggestions(annotations, abilities, n_annotators, max_each, available)
-    # All names at once: those of a large crowd are on disk.
+    # Read all names at once: those of a large crowd are on disk.
     items = tuple(
         _item(
             probabilities,
@@ -224,10 +225,10 @@ def unlabelled_tasks(probabilities: Probabilities, annotations: Annotations) -> 
 
 
 def unseen_of(probabilities: Probabilities, annotations: Annotations, code: int) -> FloatArray:
-    """The probability of a class where a task has neither votes nor gold, else 0, (n): where to look for the class.
+    """The probability of a class for tasks without votes and gold, else 0, (n): where to search for the class.
 
     Raises:
-        ParameterError: no features say which of these tasks are likelier than others.
+        ParameterError: there are no features that distinguish these tasks.
     """
     if not probabilities.has_features:
         raise ParameterError(
@@ -238,10 +239,10 @@ def unseen_of(probabilities: Probabilities, annotations: Annotations, code: int)
 
 
 def check_budget(budget: int, votes_per_item: int) -> None:
-    """Refuse numbers of votes that do not make a plan.
+    """Check the numbers of votes of a plan.
 
     Raises:
-        ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
+        ParameterError: a number is not whole or is below 1, or a budget that is too small for one task.
     """
     total, each = how("budget", "--budget"), how("votes_per_item", "--votes-per-item")
     check_count(total, budget)
@@ -251,10 +252,10 @@ def check_budget(budget: int, votes_per_item: int) -> None:
 
 
 def available_workers(named: Iterable[Any], annotations: Annotations) -> IntArray:
-    """Numbers of the annotators who were named as available, ascending.
+    """Numbers of the available annotators, ascending.
 
     Raises:
-        ParameterError: no annotator is named, or a name has no votes.
+        ParameterError: no annotator is named, or a named one has no votes.
     """
     numbers = []
     for name in named:
@@ -271,7 +272,7 @@ def available_workers(named: Iterable[Any], annotations: Annotations) -> IntArra
 
 
 def shared_load(n_votes: int, n_workers: int) -> int:
-    """The most of so many votes that one person should cast: a fifth, but of a small crowd twice an equal share.
+    """The largest number of these votes for one annotator: a fifth, but in a small crowd twice an equal share.
 
     >>> shared_load(100, 50), shared_load(100, 5), shared_load(3, 40)
     (20, 40, 1)
@@ -307,7 +308,7 @@ def _item(
         code, doubt = (int(k) for k in np.argsort(-p, kind="stable")[:2])
         decided, start = None, "no answer yet"
     else:
-        # Of what speaks against the decision: the class that the expected cost is made of.
+        # The alternative to the decision: the class that contributes most to the expected cost.
         share = p * (costs[:, code] - costs.min(axis=1))
         doubt = int(share.argmax())
         decided, start = names[code], f"decided {names[code]} (probability {p[code]:.2f})"
@@ -321,7 +322,7 @@ def _item(
 
 
 class _Suggestions:
-    """Who tells two classes apart best, among those available who have not voted on a task nor are asked too often."""
+    """The annotators who best distinguish two classes, of those available, new to the task and below their limit."""
 
     def __init__(
         self,
@@ -338,7 +339,7 @@ class _Suggestions:
         self._order: dict[tuple[int, int], list[int]] = {}
 
     def for_task(self, row: int, one: int, other: int) -> tuple[Any, ...]:
-        """Names, best first; none where abilities are not known."""
+        """Names, best first; none if abilities are not known."""
         if not self._accuracy.size:
             return ()
         pair = (min(one, other), max(one, other))
@@ -364,10 +365,10 @@ Shown = Mapping[str, NDArray[Any]]
 
 
 def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, NDArray[Any]]:
-    """The list as columns: task, what was shown, decided, doubt, reason, expected_gain, ask.
+    """The list as columns: task, shown columns, decided, doubt, reason, expected_gain, ask.
 
     Args:
-        shown: what people were shown, one text per task of the crowd, by name of the column.
+        shown: what annotators were shown, one text per task of the crowd, by name of the column.
     """
     items = plan.items
     columns: dict[str, NDArray[Any]] = {"task": object_array([item.task for item in items])}
@@ -402,7 +403,7 @@ def argilla_records(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[s
 
 
 def write_review(plan: ReviewPlan, path: Path, form: str = "table", shown: Shown | None = None) -> None:
-    """Write the list, whole or not at all: a table by the ending of its name, or tasks that a platform imports."""
+    """Write the list, completely or not at all: a table in the format of its ending, or tasks for a platform."""
     if form == "table":
         write_columns(review_columns(plan, shown), path)
         return

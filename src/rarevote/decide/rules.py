@@ -1,8 +1,8 @@
 """Rules: how a label follows from the probabilities of an item, and what that trades off.
 
-A rule is an object that says in words what it trades off: the method's own label, the most probable class, balanced,
-least cost, a recall target, or no answer in doubt. It gets an :class:`ItemBatch` (what is known about some items) and
-gives a class number per item. A new rule is one more class here and a line in :mod:`rarevote.decide.selection`.
+A rule is an object with a description of what it trades off: the method's own label, the most probable class, balanced,
+least cost, a recall target, or no answer in doubt. It takes an :class:`ItemBatch` (what is known about some items) and
+returns a class number per item. A new rule needs a class here and a line in :mod:`rarevote.decide.selection`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BoolArray = NDArray[np.bool_]
 
 #: the label of an item without an answer
 ABSTAINED = -1
-# Scores this near to each other, relative to the best, are equal.
+# Scores this close to each other, relative to the best, count as equal.
 _TIE = 1e-12
 
 
@@ -39,8 +39,8 @@ class ItemBatch(NamedTuple):
         votes: votes for every class, (n, K).
         own: the method's own label, (n).
         gold: known class or -1, (n).
-        ranking: what a promise of a recall ranks items by, (n, K); ``p`` unless gold vouches for it.
-        free: items whose label needs no vote, because their features count, (n); None where features play no part.
+        ranking: the values that rank items for a guaranteed recall, (n, K); ``p`` unless gold guarantees it.
+        free: items whose label needs no vote, because their features are used, (n); None without features.
     """
 
     p: FloatArray
@@ -64,13 +64,13 @@ def best_class(scores: FloatArray, votes: FloatArray, shares: FloatArray, allowe
     """The class with the best score of each item, (n).
 
     Ties (within 1e-12, relative) go to the class with more votes, then to the one with the larger share, then to the
-    first. Without any class allowed, none is left out.
+    first. If no class is allowed, all are.
 
     Args:
         scores: larger is better, (n, K).
         votes: votes for every class, (n, K).
-        shares: of the classes, (K).
-        allowed: which classes may be chosen, (n, K); all if not given.
+        shares: shares of the classes, (K).
+        allowed: which classes can be chosen, (n, K); all by default.
 
     Example:
         >>> scores = np.array([[0.5, 0.5], [0.2, 0.8]])
@@ -83,7 +83,7 @@ def best_class(scores: FloatArray, votes: FloatArray, shares: FloatArray, allowe
         stuck = ~allowed.any(axis=1, keepdims=True)
         scores = np.where(allowed | stuck, scores, -np.inf)
     best = scores.max(axis=1, keepdims=True)
-    # Classes in the order in which they win a full tie: argmax takes the first.
+    # Classes in the order of precedence for a full tie: argmax takes the first.
     order = np.lexsort((np.arange(scores.shape[1]), -shares))
     tied = (scores >= best - _TIE * np.abs(best))[:, order]
     return np.asarray(order[np.where(tied, votes[:, order], -1.0).argmax(axis=1)], dtype=np.int64)
@@ -92,15 +92,15 @@ def best_class(scores: FloatArray, votes: FloatArray, shares: FloatArray, allowe
 class Rule(ABC):
     """A way to decide."""
 
-    #: what it is called in the column ``decision``
+    #: its name in the column ``decision``
     name: ClassVar[str] = ""
-    #: what is done where the label would be a class that the votes do not permit, in words
+    #: what is done if the label would be a class that the votes do not permit, as text
     guard: ClassVar[str] = "the top label had no votes, so the best voted label was used"
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """How it decides and what it trades off, in words."""
+        """How it decides and what it trades off, as text."""
 
     @abstractmethod
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
@@ -109,7 +109,7 @@ class Rule(ABC):
         Args:
             part: the items.
             shares: mean probability of every class over all items, (K).
-            allowed: which classes may be chosen, (n, K); all if not given.
+            allowed: which classes can be chosen, (n, K); all by default.
         """
 
     def permitted(self, votes: FloatArray) -> BoolArray:
@@ -117,25 +117,25 @@ class Rule(ABC):
         return np.asarray(votes > 0)
 
     def answered(self, part: ItemBatch, codes: IntArray) -> IntArray:
-        """The classes that were chosen, -1 where the rule gives no answer; asked after the guard, of what is left."""
+        """The chosen classes, or -1 if the rule gives no answer; called after the guard."""
         del part
         return codes
 
     def check(self, classes: NDArray[Any]) -> None:
-        """Refuse, before anything is computed, names that are not classes."""
+        """Refuse names that are not classes, before anything is computed."""
         self.ready(classes)
 
     def ready(self, classes: NDArray[Any]) -> Rule:
-        """The rule with all that names say turned into numbers."""
+        """The rule with names replaced by numbers."""
         del classes
         return self
 
     def costs(self, classes: NDArray[Any]) -> FloatArray:
-        """What mistakes cost under this rule, (K, K); every mistake 1 unless it says otherwise."""
+        """The costs of mistakes under this rule, (K, K); every mistake costs 1 by default."""
         return 1.0 - np.eye(len(classes))
 
     def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
-        """What mistakes cost by what the rule trades off, (K, K), where the classes have these shares, (K)."""
+        """The costs of mistakes that the rule implies, (K, K), for classes with these shares, (K)."""
         del shares
         return self.costs(classes)
 
@@ -149,7 +149,7 @@ class OwnLabels(Rule):
     description = "the method's own labels"
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
-        """The method's label; where that is not allowed, the most probable class that is."""
+        """The method's label; if it is not allowed, the most probable class that is."""
         if allowed is None:
             return part.own.astype(np.int64)
         kept = picked(allowed, part.own)
@@ -179,7 +179,7 @@ class LeastCost(Rule):
     description = "least expected cost"
 
     def costs(self, classes: NDArray[Any]) -> FloatArray:
-        """The costs given."""
+        """The given costs."""
         return cost_matrix(self.given, classes)
 
     def ready(self, classes: NDArray[Any]) -> LeastCost:
@@ -187,13 +187,13 @@ class LeastCost(Rule):
         return LeastCost(self.costs(classes))
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
-        """The class with the least expected cost; the rule is :meth:`ready`."""
+        """The class with the least expected cost; the rule must be :meth:`ready`."""
         return best_class(-(part.p @ self.given), part.votes, shares, allowed)
 
 
 @dataclass(frozen=True)
 class MinRecall(Rule):
-    """As many items of one class as a recall needs; elsewhere the best other class."""
+    """As many items of one class as a recall needs; for all others, the best other class."""
 
     name: ClassVar[str] = "recall"
     wanted: Mapping[Any, float] | str
@@ -217,7 +217,7 @@ class MinRecall(Rule):
         return f"recall of {name} at least {target:g}"
 
     def check(self, classes: NDArray[Any]) -> None:
-        """Refuse targets of several classes, of none that exists, or out of range."""
+        """Refuse targets for several classes, for unknown classes, or out of range."""
         self.target(classes)
 
     def target(self, classes: NDArray[Any]) -> tuple[RareClass, float]:
@@ -225,19 +225,19 @@ class MinRecall(Rule):
         return one_target(self.wanted, classes, self.grades)
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
-        """Needs a threshold, which depends on all items: see :class:`FlagAbove`."""
+        """Not possible: it needs a threshold, which depends on all items; see :class:`FlagAbove`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class FlagAbove(Rule):
-    """One class, or the best grade of a tail, from a probability on; elsewhere the best other class.
+    """One class, or the best grade of a tail, above a threshold; for all other items, the best other class.
 
     Attributes:
         rare: the class, or the tail.
-        threshold: items whose probability of it is at least this are flagged.
-        promised: whether gold promises a recall: then the ranking decides, and nothing may be left out.
-        needed: how many items each world needs; None where that does not matter.
+        threshold: items with at least this probability of it are flagged.
+        promised: whether gold guarantees a recall: then the ranking decides, and no item can be left out.
+        needed: how many items each world needs; None if that does not matter.
     """
 
     name: ClassVar[str] = "recall"
@@ -257,7 +257,7 @@ class FlagAbove(Rule):
         return np.asarray(self.rare.mass(score) >= self.threshold)
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
-        """The class where it reaches the threshold."""
+        """The class for items that reach the threshold."""
         flagged, own = self.flags(part), self.rare.holds(np.arange(part.p.shape[1]))
         if allowed is not None and not self.promised:
             flagged &= allowed[:, own].any(axis=1)
@@ -265,13 +265,13 @@ class FlagAbove(Rule):
         if own.sum() > 1:
             of_tail = own & (part.votes > 0 if allowed is None else allowed)
             mine = best_class(np.where(own, part.p, -1.0), part.votes, shares, of_tail)
-        others = np.where(own, -1.0, part.p)  # only where nothing else is allowed
+        others = np.where(own, -1.0, part.p)  # only if nothing else is allowed
         return np.where(flagged, mine, best_class(others, part.votes, shares, allowed))
 
 
 @dataclass(frozen=True)
 class AbstainBelow(Rule):
-    """Another rule's answer, and none where its probability is low."""
+    """Another rule's answer, or no answer if its probability is low."""
 
     below: float
     rule: Rule = OwnLabels()
@@ -288,42 +288,42 @@ class AbstainBelow(Rule):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """That of the rule behind it."""
+        """The name of the underlying rule."""
         return self.rule.name
 
     @property
     def guard(self) -> str:  # type: ignore[override]
-        """That of the rule behind it."""
+        """The guard of the underlying rule."""
         return self.rule.guard
 
     def permitted(self, votes: FloatArray) -> BoolArray:
-        """What the rule behind it permits."""
+        """The classes that the underlying rule permits."""
         return self.rule.permitted(votes)
 
     def ready(self, classes: NDArray[Any]) -> AbstainBelow:
-        """The rule behind it with all that names say turned into numbers."""
+        """The rule with names replaced by numbers in the underlying rule."""
         return AbstainBelow(self.below, self.rule.ready(classes))
 
     def costs(self, classes: NDArray[Any]) -> FloatArray:
-        """Those of the rule behind it."""
+        """The costs of the underlying rule."""
         return self.rule.costs(classes)
 
     def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
-        """Those of the rule behind it."""
+        """The stakes of the underlying rule."""
         return self.rule.stakes(classes, shares)
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
-        """The other rule's answer."""
+        """The underlying rule's answer."""
         return self.rule.choose(part, shares, allowed)
 
     def answered(self, part: ItemBatch, codes: IntArray) -> IntArray:
-        """The other rule's answer where it is probable enough."""
+        """The underlying rule's answer if it is probable enough."""
         return np.where(picked(part.p, codes) < self.below, ABSTAINED, codes)
 
 
 @dataclass(frozen=True)
 class TheVotes(Rule):
-    """The class with the most votes on the item; of a tie the first class."""
+    """The class with the most votes on the item; on a tie, the first class."""
 
     name: ClassVar[str] = "votes"
 

@@ -1,9 +1,9 @@
-"""The draws of the true classes, if annotators err independently of one another.
+"""Draws of the true classes, if errors of annotators are independent.
 
-The votes are explained by a relative of CC-Rasch in which nothing is maximised and everything uncertain stays uncertain
+The model is a variant of CC-Rasch that is sampled instead of maximised, so that uncertainty is kept
 (:mod:`rarevote.decide.sampler`). The draws are one of the two worlds of :mod:`rarevote.decide.expectations`, and their
-mean ranks items for an audit, which stays valid whatever the ranking. They are never another probability of an item:
-that is :mod:`rarevote.decide.probabilities`.
+mean ranks items for an audit, which is valid whatever the ranking. They do not give the probability of an item:
+that is in :mod:`rarevote.decide.probabilities`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from rarevote.crowd.annotations import Annotations
 if TYPE_CHECKING:
     from rarevote.decide.sampler import Drawn
 
-#: Votes up to which they are sampled, which takes seconds.
+#: The largest number of votes that are sampled, which takes seconds.
 MAX_VOTES = 300_000
-#: Items, those without votes included, up to which draws fit into memory.
+#: The largest number of items, including those without votes, whose draws fit into memory.
 MAX_ITEMS = 1_000_000
-#: Sweeps of the sampler behind a fit: enough for a ranking and for intervals.
+#: Sweeps of the sampler for a fit: enough for a ranking and for intervals.
 SWEEPS = 400
-#: Draws that are kept of them.
+#: Draws that are kept of these sweeps.
 N_DRAWS = 150
 #: The budget: cells (a class at a level of difficulty) of votes, tasks and workers that all sweeps together visit. It
-#: counts work, never time, so that the same votes give the same draws on any machine. Some seconds.
+#: counts work, not time, so that the same votes give the same draws on any machine. It takes some seconds.
 CELL_VISITS = 2_000_000_000
 
-# Where the budget is smaller, sweeps and draws become fewer down to these; then the chain visits a part of the tasks.
+# With a smaller budget, sweeps and draws are reduced down to these; then the chain visits only a part of the tasks.
 _MIN_SWEEPS, _MIN_DRAWS = 150, 30
 _MIN_TASKS = 1000
 _TASK_VISITS = 6
@@ -42,13 +42,13 @@ _MAX_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few 
 
 @dataclass(frozen=True, eq=False)
 class IndependentDraws:
-    """The true class of every item, drawn many times, if annotators err independently.
+    """The true class of every item, drawn many times, if errors are independent.
 
     Attributes:
-        classes: class number of every item in each draw, (n_draws, n); no rows where nothing was drawn.
-        score: mean probability of each class of the items with votes, by the votes alone, (n_voted, K); no rows where
+        classes: class number of every item in each draw, (n_draws, n); no rows if nothing was drawn.
+        score: mean probability of each class for items with votes, from the votes alone, (n_voted, K); no rows if
             the votes were not sampled.
-        why_not: why there are no draws, in words; empty where there are.
+        why_not: why there are no draws, as text; empty if there are.
     """
 
     classes: NDArray[Any]
@@ -57,24 +57,24 @@ class IndependentDraws:
 
     @classmethod
     def none(cls, n_items: int, why_not: str) -> IndependentDraws:
-        """No draws, and why."""
+        """An instance without draws, and why."""
         return cls(np.empty((0, n_items), dtype=np.uint8), np.empty((0, 0)), why_not)
 
     def of_class(self, number: int) -> NDArray[np.bool_]:
-        """Whether each item is of a class in each draw, (n_draws, n)."""
+        """Whether each item has a class in each draw, (n_draws, n)."""
         return np.asarray(self.classes == number)
 
     def first(self, n: int) -> IndependentDraws:
-        """Those of the first ``n`` items."""
+        """The draws of the first ``n`` items."""
         return IndependentDraws(self.classes[:, :n], self.score, self.why_not)
 
 
-#: makes the draws when they are asked for first, because they take seconds
+#: makes the draws on first use, because they take seconds
 DrawsLater = Callable[[], IndependentDraws]
 
 
 def cells_of_sweep(n_votes: float, n_tasks: float, n_workers: int, n_classes: int) -> float:
-    """Cells that a sweep visits: every vote once, every task some times, every worker's chance of every error."""
+    """Cells that a sweep visits: every vote once, every task several times, every error of every worker."""
     return 2 * n_classes * (n_votes + _TASK_VISITS * n_tasks + n_classes * n_workers)
 
 
@@ -82,9 +82,9 @@ class SamplingPlan(NamedTuple):
     """How much of a crowd is sampled within the budget.
 
     Attributes:
-        n_sweeps: of the sampler.
-        n_draws: that are kept.
-        share: of the tasks that the chain visits; the classes of the others are drawn from what it learns.
+        n_sweeps: sweeps of the sampler.
+        n_draws: draws that are kept.
+        share: share of the tasks that the chain visits; the classes of the others are drawn from what it learns.
     """
 
     n_sweeps: int
@@ -93,7 +93,7 @@ class SamplingPlan(NamedTuple):
 
     @classmethod
     def of(cls, annotations: Annotations) -> SamplingPlan | None:
-        """As much as the budget allows; None where that is too little."""
+        """The plan within the budget; None if the budget is too small."""
         votes, tasks, K = annotations.n_annotations, annotations.n_tasks, annotations.n_classes
         workers = annotations.n_workers
         n_sweeps = min(SWEEPS, int(CELL_VISITS // max(cells_of_sweep(votes, tasks, workers, K), 1)))
@@ -109,7 +109,7 @@ class SamplingPlan(NamedTuple):
 
 
 def why_not_sampled(annotations: Annotations) -> str:
-    """Why the votes cannot be sampled, in words; empty where they can."""
+    """Why the votes cannot be sampled, as text; empty if they can."""
     K = annotations.n_classes
     if annotations.n_annotations > MAX_VOTES:
         return f"there are more than {MAX_VOTES:,} votes"
@@ -125,12 +125,12 @@ def why_not_sampled(annotations: Annotations) -> str:
 def independent_draws(annotations: Annotations, gold: NDArray[Any], why_not: str = "") -> IndependentDraws:
     """The draws of all items of a fit, with a fixed seed.
 
-    The class of an item without votes is drawn from the shares that the items with votes have in the same draw.
+    The class of an item without votes is drawn from the class shares of the items with votes in the same draw.
 
     Args:
         annotations: the votes.
         gold: known class of every item or -1, (n); items without votes are the last.
-        why_not: why nothing should be drawn, in words.
+        why_not: why nothing should be drawn, as text.
     """
     why_not = why_not or why_not_sampled(annotations)
     if why_not:
@@ -161,15 +161,15 @@ def sample_crowd(
     share: float = 1.0,
     random_state: int = 0,
 ) -> Drawn:
-    """Draw how the votes may have come about.
+    """Draw samples from the model of the votes.
 
     Args:
-        annotations: the votes, of at least two classes.
+        annotations: the votes, with at least two classes.
         gold: known class of each task or -1, (n).
-        n_sweeps: sweeps of the sampler; by default until the shares of the classes are known well enough.
-        n_draws: draws to keep at least, of a chain that is long enough; fewer than twice as many are kept.
-        share: of the tasks that the chain visits, chosen at random; the classes of the others are drawn from what it
-            learns, with exactly ``n_draws`` draws.
+        n_sweeps: sweeps of the sampler; by default, until the class shares are known well enough.
+        n_draws: the smallest number of draws to keep, if the chain is long enough; less than twice as many are kept.
+        share: share of the tasks that the chain visits, chosen at random; the classes of the others are drawn from what
+            it learns, with exactly ``n_draws`` draws.
         random_state: seed of the sampler.
     """
     from rarevote.decide.sampler import VoteSampler

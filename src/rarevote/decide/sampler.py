@@ -1,4 +1,4 @@
-"""How a crowd's votes may have come about, drawn many times over: classes, abilities, difficulty, class shares.
+"""A Gibbs sampler of a crowd model: draws of classes, abilities, difficulty and class shares.
 
 ::
 
@@ -7,14 +7,14 @@
     P(it names class y | it is wrong, class k) = error_ky
     class ~ shares,   hard ~ Bernoulli(hard_share)
 
-This is CC-Rasch with its difficulties reduced to two levels, ``v`` letting a hard task cost a good worker more than a
-poor one, with errors that may prefer one class to another, and with nothing maximised: a Gibbs sampler draws everything
-in turn. Where a fit believes its one estimate
-of every ability and difficulty, a rare class looks more frequent than it is, because every worker has seen few of its
-tasks and odd tasks of the frequent class are taken for them; draws keep that doubt.
+This is CC-Rasch with difficulties reduced to two levels (``v`` lets a hard task affect a good worker more than a
+poor one), with errors that can prefer one class to another, and without maximisation: a Gibbs sampler draws everything
+in turn. A fit that trusts a single estimate of every ability and difficulty makes a rare class look more frequent than
+it is, because every worker has seen few of its tasks and unusual tasks of the frequent class are taken for it; draws
+keep that uncertainty.
 
-Tasks stand in the order of their number of votes, most first. The votes at position ``j`` are then those of the first
-so many tasks, and a task's likelihood is a sum over positions of whole arrays. A *cell* is a (class, level), number
+Tasks are sorted by their number of votes, in descending order. The votes at position ``j`` then belong to the first
+few tasks, and a task's likelihood is a sum of whole arrays over positions. A *cell* is a (class, level), number
 ``2 class + level``; arrays by cell have the cells first, so that every operation runs along the tasks.
 """
 
@@ -32,28 +32,28 @@ from rarevote.crowd.numerics import TINY, FloatArray, IntArray, first_of_best, n
 from rarevote.crowd.steps import steps
 from rarevote.decide.sampled import CELL_VISITS, cells_of_sweep
 
-_ROUNDS_PER_SWEEP = 3  # of classes, shares and hardness given the abilities: cheap, and they mix slowest
+_ROUNDS_PER_SWEEP = 3  # updates of classes, shares and hardness given the abilities: cheap, and they mix slowest
 _NEWTON_STEPS = 5
-_LOWEST_LOG = -600.0  # a likelihood below this is none; its exponential must stay above zero
+_LOWEST_LOG = -600.0  # the smallest log likelihood; its exponential must stay above zero
 
-# Autocorrelation of a rare class's share dies out after about 50 sweeps: fewer sweeps would count noise.
+# The autocorrelation of a rare class's share vanishes after about 50 sweeps: fewer sweeps would measure noise.
 _SETTLING = 100  # sweeps before the first draw counts
 _MIN_SWEEPS, _MAX_SWEEPS = 300, 2000
-_LONGER = 1.3  # how many times as many sweeps before the next look at the shares
+_LONGER = 1.3  # factor on the number of sweeps before the next check of the shares
 _PIECES, _ENOUGH = 10, 0.15
 
 # Priors, on the logit scale of an ability.
 _MEAN_VARIANCE = 2.0
 _SPREAD_SHAPE, _SPREAD_SCALE = 1.0, 0.25
 _HARD_MEAN, _HARD_VARIANCE = np.array([-0.8, 0.7]), np.array([0.25, 0.25])  # of u and v, before the bounds
-# A hard task levels workers (v below 1) and misleads nobody (u not far below 0). Free of these bounds, the level turns
-# into one on which everybody is wrong, which explains any votes by any class.
+# A hard task makes workers more similar (v below 1) and does not mislead them (u not far below 0). Without these
+# bounds, every worker can be wrong on hard tasks, which explains any votes by any class.
 _HARD_LOWEST, _HARD_HIGHEST = np.array([-1.25, 0.0]), np.array([0.0, 1.0])
 _HARD_TRIES = 3
 _LEVEL_MASS = 2.0
 _CLASS_MASS = 1.0
 _ERROR_MASS = 1.0
-# Proposals from Student's t have heavier tails than the target, as an independence sampler needs.
+# Proposals from Student's t have heavier tails than the target, as an independence sampler requires.
 _DEGREES = 8.0
 
 
@@ -80,7 +80,7 @@ class Votes:
         size = np.diff(annotations.task_ptr)[chosen]
         order = chosen[np.argsort(-size, kind="stable")]
         begin = annotations.task_ptr[order]
-        reach = np.bincount(size)[::-1].cumsum()[::-1][1:]  # how many tasks have more than j votes
+        reach = np.bincount(size)[::-1].cumsum()[::-1][1:]  # number of tasks with more than j votes
         by_position = []
         for position, n_tasks in enumerate(reach.tolist()):
             vote = begin[:n_tasks] + position
@@ -92,10 +92,10 @@ class Votes:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What many sweeps gave.
+    """The result of many sweeps.
 
     Attributes:
-        score: mean probability of each class by the votes alone, (n, K).
+        score: mean probability of each class from the votes alone, (n, K).
         classes: class of every task in each draw, (n_draws, n); known tasks keep their class.
     """
 
@@ -109,9 +109,9 @@ class VoteSampler:
     Args:
         annotations: the crowd.
         known: known class of every task of the crowd or -1.
-        seed: of the random numbers.
-        part: tasks that the chain visits; all if not given. The others do not take part in the fit: their classes
-            are drawn from what the chain knows of workers and class shares.
+        seed: seed of the random numbers.
+        part: tasks that the chain visits; all by default. The others do not affect the fit: their classes
+            are drawn from the workers and class shares of the chain.
     """
 
     def __init__(
@@ -124,8 +124,8 @@ class VoteSampler:
         self.rest = None if part is None else Votes.of(annotations, np.delete(np.arange(annotations.n_tasks), part))
         of_all = normalise_rows(annotations.votes())
         of_all[known >= 0] = np.eye(K)[known[known >= 0]]
-        # A class that no task has most votes for is a slip of the pen: were it possible, and always missed, it could
-        # explain whatever the other classes do not.
+        # A class that has the most votes on no task is treated as a slip: if it were possible, and always missed, it
+        # could explain anything that the other classes do not.
         self.possible = np.bincount(first_of_best(of_all), minlength=K) > 0
         start, known = of_all[self.votes.tasks], known[self.votes.tasks]
         self.gold = np.flatnonzero(known >= 0)
@@ -140,11 +140,11 @@ class VoteSampler:
         self.mean, self.spread = self.ability.mean(axis=0), np.ones(K)
 
     def run(self, n_draws: int, n_sweeps: int | None = None) -> Drawn:
-        """Sweep until the shares of the classes are known well enough, and keep what the sweeps gave.
+        """Sweep until the class shares are known well enough, and return the results.
 
         Args:
-            n_draws: at least so many draws are kept of a chain that is long enough, and fewer than twice as many.
-            n_sweeps: exactly so many sweeps, whatever the shares.
+            n_draws: at least this many draws are kept if the chain is long enough, and less than twice as many.
+            n_sweeps: exactly this many sweeps, whatever the shares.
         """
         if self.rest is not None and n_sweeps:
             return self._run_thinned(self.rest, n_draws, n_sweeps)
@@ -193,7 +193,7 @@ class VoteSampler:
         return Drawn(found[back], np.array(draws)[:, back])
 
     def max_sweeps(self) -> int:
-        """The most sweeps that the size of the crowd allows."""
+        """The largest number of sweeps for the size of the crowd."""
         n, K = len(self.votes.tasks), self.n_classes
         work = cells_of_sweep(self.votes.code.size, n, self.n_workers, K)
         return int(np.clip(CELL_VISITS // work, 1, _MAX_SWEEPS))
@@ -201,7 +201,7 @@ class VoteSampler:
     # -- one sweep ---------------------------------------------------------------------------------------------------
 
     def sweep(self) -> tuple[FloatArray, IntArray]:
-        """Draw everything once; returns class probabilities of the tasks by the votes alone, (K, n), and classes."""
+        """Draw everything once; returns class probabilities of the tasks from the votes alone, (K, n), and classes."""
         K, rng = self.n_classes, self.rng
         likelihood = self.likelihood(self.votes)
         of_votes = likelihood[:, self.gold]
@@ -259,7 +259,7 @@ class VoteSampler:
         return log_odds
 
     def _counts(self, cell: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Votes given every task's cell: right ones and all per worker, class and level, (m, K, 2); named x class."""
+        """Votes given every task's cell: right ones and all, per worker, class and level, (m, K, 2); label x class."""
         K = self.n_classes
         place = self.votes.code * (2 * K) + cell.take(self.votes.row)
         seen = np.bincount(place, minlength=self.n_workers * K * 2 * K).astype(np.float64)
@@ -283,7 +283,7 @@ class VoteSampler:
             fit = (right * log_odds - total * np.logaddexp(0.0, log_odds)).sum(axis=2)
             return np.asarray(fit - 0.5 * ((ability - self.mean) / self.spread) ** 2)
 
-        # The proposal must not depend on where the chain stands, so its mode is sought from the mean.
+        # The proposal must not depend on the state of the chain, so the search for its mode starts from the mean.
         mode = np.broadcast_to(self.mean, self.ability.shape)
         for _ in range(_NEWTON_STEPS):
             p = sigmoid(self._log_odds(mode))
@@ -337,9 +337,9 @@ class VoteSampler:
 def are_settled(shares: FloatArray, n_tasks: int) -> bool:
     """Whether the mean shares of a chain are known well enough.
 
-    The sweeps are cut into ``B = 10`` pieces. The standard error of a mean share is ``sd(means of the pieces) /
-    sqrt(B)``: it grows if neighbouring sweeps are alike, or if the chain still drifts. It is small enough at 0.15 times
-    ``sqrt((s (1 - s) + 1/n) / n)``, the sampling error that the share of a class has over ``n`` tasks anyway.
+    The sweeps are split into ``B = 10`` parts. The standard error of a mean share is ``sd(means of the parts) /
+    sqrt(B)``: it grows if neighbouring sweeps are correlated, or if the chain still drifts. It is small enough at 0.15
+    times ``sqrt((s (1 - s) + 1/n) / n)``, the sampling error of the share of a class over ``n`` tasks.
 
     Args:
         shares: share of each class after each sweep, (n_sweeps, K).

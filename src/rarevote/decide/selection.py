@@ -14,7 +14,7 @@ from rarevote.decide.recall_target import CONFIDENCE, ERRORS, check_errors
 from rarevote.decide.rules import AbstainBelow, Argmax, LeastCost, MinRecall, OwnLabels, Rule
 from rarevote.errors import ParameterError, how
 
-#: rules by name; one with a field ``cap`` also takes it behind a colon
+#: rules by name; a rule with a field ``cap`` also takes it after a colon
 RULES: dict[str, type[Rule]] = {"labels": OwnLabels, "argmax": Argmax, "balanced": Balanced}
 #: rules by name that need the order of the classes
 GRADE_RULES: dict[str, type[GradeRule]] = {
@@ -26,11 +26,11 @@ GRADE_RULES: dict[str, type[GradeRule]] = {
 
 
 def parse_rule(text: str, grades: Grades | None = None) -> Rule:
-    """A rule by name: those of :data:`RULES`, such as ``balanced`` or ``balanced:5``; of grades also others.
+    """A rule by name: those of :data:`RULES`, such as ``balanced`` or ``balanced:5``; for grades also others.
 
     Args:
         text: the name; with an order also one of :data:`GRADE_RULES`, such as ``median`` or ``balanced-median:5``.
-        grades: the order of the classes, where there is one.
+        grades: the order of the classes, if there is one.
 
     >>> parse_rule("balanced:5")
     Balanced(cap=5.0)
@@ -56,7 +56,7 @@ def _takes_cap(kind: type[Rule]) -> bool:
 
 
 def rule_names(rules: Mapping[str, type[Rule]]) -> str:
-    """How rules are written, in words.
+    """The names of the rules, as text.
 
     >>> rule_names(RULES)
     'labels, argmax, balanced and balanced:CAP'
@@ -78,7 +78,7 @@ def rule_of(
     own: Rule | None = None,
     grades: Grades | None = None,
 ) -> Rule:
-    """The rule that these arguments mean; without any, ``own``, the method's.
+    """The rule that these arguments describe; without any, ``own``, the method's rule.
 
     Raises:
         ParameterError: several ways to decide at once, or an argument out of range.

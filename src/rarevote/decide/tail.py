@@ -1,12 +1,12 @@
-"""The tail of a scale: which items are of a grade or beyond, by the sum of their probabilities.
+"""The tail of a scale: items of a grade or beyond, from the sum of their probabilities.
 
-With ``t_i`` the sum of the probabilities of the grades of a tail and ``f`` its mean, an item is flagged where::
+With ``t_i`` the sum of the probabilities of the grades of a tail and ``f`` its mean, an item is flagged if::
 
     t_i min(max((1 - f) / f, 1), 10) >= (1 - t_i) min(max(f / (1 - f), 1), 10)
 
 as the balanced rule would decide between the tail and the rest. An item that is flagged for a narrower tail is flagged
-for every wider one. A flag needs no vote in the tail: 3 and 3 and 5 can make an item that is more likely 4 or 5 than
-not. An item without votes has no flag, and where a recall target or the votes themselves decide, the labels are the
+for every wider one. A flag needs no vote in the tail: an item with votes for 3, 3 and 5 can be more likely 4 or 5 than
+not. An item without votes has no flag, and if a recall target or the majority vote decides, the labels are the
 flags.
 """
 
@@ -27,10 +27,10 @@ _TIE = 1e-12
 
 
 def tail_flags(tail: RareClass, p: FloatArray, shares: FloatArray) -> BoolArray:
-    """Which items are flagged for a tail or for a narrower one, (n).
+    """Which items are flagged for a tail, or for a narrower one, (n).
 
     Args:
-        tail: its grades from the end of the scale inwards.
+        tail: its grades, from the end of the scale inwards.
         p: probability of every class, (n, K).
         shares: mean probability of every class, (K).
 
@@ -55,10 +55,10 @@ class Found:
     """Items of a class, or of a tail of grades.
 
     Attributes:
-        name: what was looked for.
+        name: the class or tail.
         tasks: names of all items, (n).
-        p: probability that each item is of it, (n).
-        flagged: which items are, by the decision, (n).
+        p: probability that each item belongs to it, (n).
+        flagged: whether each item belongs to it, by the decision, (n).
     """
 
     name: Any

@@ -1,1 +1,1 @@
-"""A fitted crowd examined: its annotators, items and classes, whether they agree, whether the model fits."""
+"""Diagnosis of a fitted crowd: annotators, items and classes, agreement, and whether the model fits."""

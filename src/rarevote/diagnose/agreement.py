@@ -1,27 +1,27 @@
-"""How far annotators agree, beyond chance: Krippendorff's alpha, kappas, AC1, per class and per pair.
+"""Agreement of annotators beyond chance: Krippendorff's alpha, kappas, AC1, per class and per pair.
 
 With ``n_ik`` of the ``n_i`` votes on task i for class k, over tasks with at least two votes, raw agreement is the share
 of pairs of votes that are equal, averaged over tasks::
 
     p_a = mean_i sum_k n_ik (n_ik - 1) / (n_i (n_i - 1))
 
-Chance is what the coefficients disagree about. With ``s_k`` the mean over all tasks of ``n_ik / n_i``::
+The coefficients differ in how they define chance. With ``s_k`` the mean over all tasks of ``n_ik / n_i``::
 
     Fleiss' kappa = (p_a - p_e) / (1 - p_e),   p_e = sum_k s_k^2                     (Fleiss 1971)
     AC1           = (p_a - p_e) / (1 - p_e),   p_e = sum_k s_k (1 - s_k) / (K - 1)   (Gwet 2008)
 
-for any number of votes a task; with the same number everywhere the first is Fleiss' own. Krippendorff's alpha counts
-coincidences ``o_ck = sum_i n_ic (n_ik - [c = k]) / (n_i - 1)``, with ``n_c`` their sums and n the sum of all::
+for any number of votes per task; with the same number everywhere, the first is Fleiss' original. Krippendorff's alpha
+counts coincidences ``o_ck = sum_i n_ic (n_ik - [c = k]) / (n_i - 1)``, with ``n_c`` their sums and n the sum of all::
 
     alpha = 1 - (n - 1) sum_ck o_ck d_ck / sum_ck n_c n_k d_ck
 
 where ``d_ck`` is 1 for different classes (nominal), the squared difference of values (interval), or the squared number
 of votes that lie between two classes, ``(n_c / 2 + ... + n_k / 2)^2`` (ordinal). Cohen's kappa is that of two workers
-on their common tasks; of a crowd it is the mean over all pairs that have one (Light 1971).
+on their common tasks; for a crowd, it is the mean over all pairs that have one (Light 1971).
 
-Intervals are those of the bootstrap over tasks (95%, 1 000 draws), of at most 2 000 groups of tasks drawn at random
-once: sums per group are all that a draw needs, whatever the number of votes. The mean of Cohen's
-kappas takes part with its linear part, and a pair's interval is that of large samples.
+Intervals are from a bootstrap over tasks (95%, 1 000 draws), with at most 2 000 random groups of tasks,
+drawn once: a draw needs only sums per group, whatever the number of votes. The mean of Cohen's
+kappas is linearised, and the interval of a pair assumes large samples.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rarevote.kernels.plain import runs, sum_by, task_of_votes
 
 Level = Literal["nominal", "ordinal", "interval"]
 
-# Rows of the sums of votes by class; n is the number of votes of a task, n_k that for class k.
+# Rows of the sums of votes by class; n is the number of votes on a task, n_k that for class k.
 _VOTES, _MET, _SHARE, _PAIRED_SHARE, _SAME, _FOLLOWED, _ASKED = range(7)
 _N_SUMS = 7
 
@@ -70,7 +70,7 @@ COEFFICIENTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAgreement:
-    """How far annotators agree; NaN where it is undefined (no task has two votes, or there is only one class).
+    """How far annotators agree; NaN if undefined (no task has two votes, or there is only one class).
 
     Attributes:
         alpha: Krippendorff's alpha at ``level``.
@@ -78,13 +78,13 @@ class AnnotatorAgreement:
         cohen_kappa: mean of Cohen's kappas over the pairs that have one.
         ac1: Gwet's AC1.
         raw: share of pairs of votes on a task that are equal, averaged over tasks.
-        per_class: by class: ``votes``, ``share`` of a task's votes, ``raw`` (where one votes so, the share of
-            the others on the task who do), ``fleiss_kappa`` and ``alpha`` of the class against all others, the latter
+        per_class: by class: ``votes``, ``share`` of a task's votes, ``raw`` (if one annotator votes so, the share of
+            the others on the task who do), ``fleiss_kappa`` and ``alpha`` of the class versus all others, the latter
             with the ends of its interval.
         intervals: both ends by coefficient.
-        level: that of ``alpha``.
-        n_tasks: tasks with at least two votes.
-        n_repeats: votes left out because the same worker voted again on the task.
+        level: level of measurement of ``alpha``.
+        n_tasks: number of tasks with at least two votes.
+        n_repeats: number of votes left out because the same worker voted again on the task.
     """
 
     alpha: float
@@ -101,9 +101,9 @@ class AnnotatorAgreement:
 
     @cached_property
     def pairs(self) -> Any:
-        """By pair of workers that share a task: ``common`` tasks, ``raw``, ``cohen_kappa`` with its interval.
+        """One row per pair of workers with a common task: ``common`` tasks, ``raw``, ``cohen_kappa`` with its interval.
 
-        Put together when it is asked for: sparse crowds have more pairs than votes.
+        Computed on first use: sparse crowds have more pairs than votes.
         """
         return self._pairs()
 
@@ -117,12 +117,12 @@ def agreement(
 ) -> AnnotatorAgreement:
     """Measure how far annotators agree.
 
-    Of repeated votes of a worker on a task the last one counts.
+    If a worker votes on a task repeatedly, the last vote counts.
 
     Args:
-        data: whatever :func:`rarevote.read` takes.
-        level: what alpha takes classes for: "nominal" names, "ordinal" ranks, "interval" numbers.
-        order: the classes from the lowest to the highest, where they are not numbers; with "interval" such classes are
+        data: anything that :func:`rarevote.read` takes.
+        level: how alpha treats classes: "nominal" as names, "ordinal" as ranks, "interval" as numbers.
+        order: the classes from lowest to highest, if they are not numbers; with "interval", neighbouring classes are
             one apart.
         **reading: how to read the data.
 
@@ -150,8 +150,8 @@ def agreement_of(
     """:func:`agreement` of an encoded crowd.
 
     Args:
-        deliver: turns tables into the kind that is wanted.
-        most_shared: with more pairs of votes on a task than this, all together, there are no pairs of workers.
+        deliver: turns tables into the requested type.
+        most_shared: with more pairs of votes in total than this, pairs of workers are not computed.
     """
     if level not in ("nominal", "ordinal", "interval"):
         raise ParameterError(f'level must be "nominal", "ordinal" or "interval", got {level!r}')
@@ -187,7 +187,7 @@ def agreement_of(
 
 
 def agreement_figures(found: AnnotatorAgreement) -> dict[str, Any]:
-    """The same as plain values for JSON; null where undefined."""
+    """The agreement as plain values for JSON; null if undefined."""
 
     def plain(value: float) -> float | None:
         return float(value) if np.isfinite(value) else None
@@ -205,7 +205,7 @@ def agreement_figures(found: AnnotatorAgreement) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what classes stand for
+# ranks and values of classes
 
 
 def _scale(classes: NDArray[Any], level: Level, order: Sequence[Any] | None) -> tuple[NDArray[np.int64], FloatArray]:
@@ -247,7 +247,7 @@ def _as_numbers(names: list[Any]) -> FloatArray | None:
 
 
 def _groups(crowd: Annotations, level: Level) -> tuple[NDArray[np.int64], int]:
-    """A group for each task: its own, or one of many drawn at random, as many as memory allows."""
+    """The group of each task: its own, or a random one, with as many groups as memory allows."""
     cells = crowd.n_classes * (crowd.n_classes if level == "ordinal" else _N_SUMS)
     n_groups = min(max(crowd.n_tasks, 1), int(np.clip(_MAX_CELLS // max(cells, 1), _MIN_GROUPS, _MAX_GROUPS)))
     group = np.arange(crowd.n_tasks)
@@ -258,15 +258,15 @@ def _groups(crowd: Annotations, level: Level) -> tuple[NDArray[np.int64], int]:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """What the coefficients are made of, by group of tasks or by draw of groups (r rows).
+    """The sums behind the coefficients, by group of tasks or by draw of groups (r rows).
 
     Attributes:
         sums: (r, _N_SUMS, K).
-        tasks: (r, 2), tasks and tasks with at least two votes.
-        coincidences: ``o_ck``, (r, K, K) in the order of ranks, for the ordinal level; else of no row.
+        tasks: (r, 2), number of tasks and of tasks with at least two votes.
+        coincidences: ``o_ck``, (r, K, K) in the order of ranks, for the ordinal level; otherwise without rows.
         squares: (r), sum over pairs of votes on a task of the squared difference over ``n_i - 1``, for intervals.
-        values: of the classes, (K).
-        level: of alpha.
+        values: values of the classes, (K).
+        level: level of alpha.
     """
 
     sums: FloatArray
@@ -316,7 +316,7 @@ class _Sums:
         return _over(self.sums[:, _SHARE], self.tasks[:, :1])
 
     def coefficients(self) -> dict[str, FloatArray]:
-        """All but Cohen's kappa, (r) each."""
+        """All coefficients except Cohen's kappa, (r) each."""
         raw = _over(self.sums[:, _SAME].sum(axis=1), self.tasks[:, 1])
         shares = self._shares()
         by_shares = (shares**2).sum(axis=1)
@@ -345,7 +345,7 @@ class _Sums:
         return 1 - _over((n - 1) * observed, expected)
 
     def class_alpha(self) -> FloatArray:
-        """Alpha of each class against all others, (r, K)."""
+        """Alpha of each class versus all others, (r, K)."""
         votes = self.sums[:, _VOTES]
         n = votes.sum(axis=1, keepdims=True)
         return 1 - _over((n - 1) * (votes - self.sums[:, _MET]), votes * (n - votes))
@@ -364,7 +364,7 @@ class _Sums:
 
 
 def _class_sums(votes: LastVotes, group: IntArray, n_groups: int, n_classes: int) -> FloatArray:
-    """What every vote adds to the sums of its class, by group of tasks."""
+    """The sums over votes by class and group of tasks."""
     sums = np.zeros((n_groups, _N_SUMS, n_classes))
     for begin, end in runs(votes.task_ptr):
         ptr = votes.task_ptr[begin : end + 1]
@@ -388,7 +388,7 @@ def _class_sums(votes: LastVotes, group: IntArray, n_groups: int, n_classes: int
 
 
 def _coincidences(task_ptr: IntArray, rank: IntArray, group: IntArray, n_groups: int, n_classes: int) -> FloatArray:
-    """``sum_i n_ic (n_ik - [c = k]) / (n_i - 1)``, (n_groups, K, K): what every two votes on a task add."""
+    """``sum_i n_ic (n_ik - [c = k]) / (n_i - 1)``, (n_groups, K, K), summed over pairs of votes on a task."""
     found = np.zeros((n_groups, n_classes, n_classes))
     size, task = np.diff(task_ptr), task_of_votes(task_ptr)
     end = task_ptr[1:][task]
@@ -408,18 +408,18 @@ def _squares(votes: LastVotes, group: IntArray, n_groups: int, values: FloatArra
 
 
 def _centred(values: FloatArray) -> FloatArray:
-    """Around the mean of all, so that large numbers do not cancel."""
+    """The values minus their mean, so that large numbers do not cancel."""
     return values - values.mean() if values.size else values
 
 
 def _over(top: Any, bottom: Any) -> FloatArray:
-    """A quotient; NaN where there is nothing to divide by."""
+    """A quotient; NaN if the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(np.asarray(bottom) > 0, top / bottom, np.nan))
 
 
 def _ends(draws: FloatArray) -> tuple[Any, Any]:
-    """Both ends of the central interval of draws along the first axis; NaN where no draw has a value."""
+    """Both ends of the central interval of draws along the first axis; NaN if no draw has a value."""
     known = np.isfinite(draws)
     if not known.any():
         return (np.full(draws.shape[1:], np.nan),) * 2

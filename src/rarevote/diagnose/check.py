@@ -1,9 +1,9 @@
-"""Are these labels reliable enough to use? Can the crowd answer, does the model fit, when not to trust the answer.
+"""Are these labels reliable enough to use? Can the crowd answer, does the model fit, and when not to trust the labels?
 
-Three questions, each answered by *findings*: a sentence, and how much it weighs. A "note" is something to know, "care"
-something to act on before the labels are used, "stop" a reason not to use them. The verdict goes by the share of the
-labels that is expected to be right, unless the crowd cannot answer at all; the other findings are its reasons.
-Nothing here needs a truth; what only a truth can show is named, and how to get there with few reviews (an audit).
+Each of three questions is answered by *findings*: a sentence and its weight. A "note" is something to know, "care"
+something to act on before the labels are used, "stop" a reason not to use them. The verdict follows from the share of
+labels expected to be right, unless the crowd cannot answer at all; the other findings are its reasons.
+Nothing here needs the truth; figures that need it are named, with how to get them with few reviews (an audit).
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ from rarevote.methods.registry import methods_that
 
 Question = Literal["crowd", "fit", "trust"]
 
-#: the three questions, as a person asks them
+#: the three questions, as users ask them
 QUESTIONS: Mapping[Question, str] = {
     "crowd": "Can this crowd answer?",
     "fit": "Does the model fit the votes?",
     "trust": "When not to trust the labels",
 }
-# So many items on which no one disagrees; votes on an item together that say little (Spearman and Brown's formula).
+# Limits: the share of items without disagreement; the reliability of the votes on an item (Spearman–Brown formula).
 _MANY_AGREED = 50
 _LITTLE_RELIABILITY = 0.5
-# So many votes of one annotator, or from people who voted so seldom that nothing is known about them.
+# Limits: the share of votes of one annotator, or of annotators with too few votes to judge them.
 _MUCH_BY_ONE = 0.5
 _FEW_VOTES, _MANY_BY_SELDOM = 5, 0.5
-# A class with fewer votes is a handful of accidents.
+# A class with fewer votes may consist of accidents.
 _FEW_OF_CLASS = 10
 _MAX_NAMED = 4
-# Votes that agree so often, or are so reliable together, need no model for their labels.
+# With this agreement or reliability, the labels need no model.
 _AGREED = 0.95
 _RELIABLE = 0.9
-# Classes that are off matter if so many of the votes are for them.
+# Classes that do not fit matter if they have at least this share of the votes.
 _FEW_OF_VOTES = 0.05
-# Pairs that agree beyond what the model expects matter if they cast so many of the votes.
+# Pairs that agree more than the model expects matter if they cast at least this share of the votes.
 _MANY_IN_PAIRS = 0.2
-# With more pairs of votes there is no time for every pair of annotators.
+# With more pairs of votes, comparing every pair of annotators takes too long.
 _MAX_SHARED = 20_000_000
 _NOBODY = ("anonymous", "unknown", "none", "null", "nobody", "n/a", "na", "annotator", "worker", "user", "default", "-")
 
 
 @dataclass(frozen=True)
 class Finding(Described):
-    """Something that speaks for or against using the labels.
+    """A reason for or against using the labels.
 
     Attributes:
         question: which of :data:`QUESTIONS` it answers.
@@ -94,25 +94,25 @@ class Check(CheckText):
     Attributes:
         method: name of the method.
         rare: name of the class that matters.
-        findings: all that was found, question by question.
-        n_tasks: items.
-        n_unvoted: those without votes.
-        n_workers: annotators.
-        n_annotations: votes.
-        n_single: items with one vote.
+        findings: all findings, by question.
+        n_tasks: number of items.
+        n_unvoted: number of items without votes.
+        n_workers: number of annotators.
+        n_annotations: number of votes.
+        n_single: number of items with one vote.
         converged: whether the fit ended by its stopping rule.
         agreement: how far annotators agree.
-        fit: what the model predicts beside what the votes show; None where the method states no chances of votes.
-        alike: who makes the same mistakes.
+        fit: what the model predicts compared with the votes; None if the method has no probabilities of votes.
+        alike: which annotators make the same mistakes.
         jury: the jury condition of every class.
         expected: what to expect of the labels of the class that matters.
         accuracy: expected share of the labels that are right.
         classes: names of the classes.
-        leaning: whether the evidence leans to shared or to independent errors.
-        only_shared: why nothing is expected of annotators who err independently, in words; empty where it is.
-        worlds: what to expect in each world, and which one the evidence leans to, in sentences without full stops.
+        leaning: whether the evidence favours shared or independent errors.
+        only_shared: why independent errors are not included, as text; empty if they are.
+        worlds: what to expect in each world, and which one the evidence favours, as sentences without full stops.
         is_unproved_jury: whether models cast most of the votes, and no gold shows how accurate they are.
-        on_grades: how far annotators agree on grades, where the classes have an order.
+        on_grades: how far annotators agree on grades, if the classes have an order.
     """
 
     method: str
@@ -139,7 +139,7 @@ class Check(CheckText):
 
     @property
     def weight(self) -> Weight:
-        """How serious the verdict is: by the expected accuracy, unless the crowd cannot answer."""
+        """How serious the verdict is, from the expected accuracy, unless the crowd cannot answer."""
         if self.cannot_answer:
             return "stop"
         return weight_of(self.accuracy, is_unproved_jury=self.is_unproved_jury)
@@ -151,7 +151,7 @@ class Check(CheckText):
 
     @property
     def verdict(self) -> str:
-        """In one line: the words of :data:`VERDICTS`, and the expected accuracy or why the crowd cannot answer."""
+        """The verdict in one line: text from :data:`VERDICTS`, and the accuracy or why the crowd cannot answer."""
         if self.cannot_answer:
             stops = dict.fromkeys(one.short for one in self.answers("crowd") if one.weight == "stop")
             return f"{VERDICTS[self.weight]}: {'; '.join(stops)}"
@@ -169,7 +169,7 @@ class Check(CheckText):
         return tuple(sorted(found, key=lambda one: order.index(one.weight)))
 
     def figures(self) -> dict[str, Any]:
-        """All of it as plain values for JSON."""
+        """The check as plain values for JSON."""
         jury = self.jury
         return {
             "verdict": VERDICTS[self.weight],
@@ -211,7 +211,7 @@ class Check(CheckText):
 
 
 def _expected_figures(found: Expected) -> dict[str, Any]:
-    # Of a figure that there is not, the interval is NaN wide: it is not told either.
+    # The interval of an undefined figure is NaN: it is not shown either.
     return {
         "value": finite_or_none(found.value),
         "interval": found.interval,
@@ -238,14 +238,14 @@ def check_fit(
 
     Args:
         estimator: the fitted method.
-        probabilities: of all items, those with votes first.
+        probabilities: probabilities of all items, those with votes first.
         decision: the labels, and what to expect of them.
-        notes: what deciding found.
+        notes: the notes of the decision.
         rare: the class that matters.
         models: names of the workers that are models.
-        arguments: how a command names the votes, for the hint of what to do next.
-        grades: the order of the classes, where there is one.
-        n_replicates: times that the model casts the votes again.
+        arguments: the command-line arguments for the votes, for hints on what to do next.
+        grades: the order of the classes, if there is one.
+        n_replicates: how often the votes are drawn again from the model.
 
     Raises:
         InputError: there are no votes.
@@ -258,7 +258,7 @@ def check_fit(
         said.setdefault(note.kind, []).append(note.description)
     can_answer = "no answer" not in said
     agreement = agreement_of(crowd, most_shared=_MAX_SHARED)
-    # Where nobody can tell who is right, there is nothing that a model could fit or miss.
+    # If the votes cannot show who is right, there is nothing to check a model against.
     fit = model_fit(estimator, n_replicates=n_replicates) if can_answer else None
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
@@ -273,7 +273,7 @@ def check_fit(
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
-        # What was typed on the command line names the order already.
+        # The command line already names the order.
         ordered = "" if grades is None or "--ordered" in arguments else f" --ordered {shlex.quote(grades.text)}"
         findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected, f"{arguments}{ordered}")
     return Check(
@@ -310,7 +310,7 @@ def _n_single(crowd: Annotations) -> int:
 
 
 def reliability(alpha: float, n_votes: float) -> float:
-    """Reliability of so many votes together, from the alpha of one: ``n a / (1 + (n - 1) a)`` (Spearman and Brown).
+    """Reliability of several votes together, from the alpha of one: ``n a / (1 + (n - 1) a)`` (Spearman–Brown).
 
     >>> round(reliability(0.2, 8), 3), reliability(-0.1, 3)
     (0.667, 0.0)
@@ -446,14 +446,14 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: A
 
 
 def _of_few_votes(fit: ModelFit, rare: Any) -> bool:
-    """Whether only classes are off that few votes are for, and not the one that matters."""
+    """Whether only classes with few votes do not fit, and not the class that matters."""
     classes = {one.label for one in fit.off}
     votes = sum(one.observed for one in fit.statistics if one.name == "share" and one.label in classes)
     return None not in classes and rare not in classes and votes < _FEW_OF_VOTES
 
 
 def _meaning(fit: ModelFit) -> str:
-    """What it means that some figures are off."""
+    """What it means that some figures do not fit."""
     above = {one.name: one.observed > one.predicted for one in fit.off}
     if set(above) == {"share"}:
         return "The class shares of this method are not reliable."

@@ -10,7 +10,7 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 
 
 class CheckText:
-    """A base class of :class:`~rarevote.Check`: ``str`` is what the terminal prints, ``repr`` the verdict."""
+    """A base class of :class:`~rarevote.Check`: ``str`` is the text for the terminal, ``repr`` the verdict."""
 
     def __str__(self: Any) -> str:
         from rarevote.diagnose.check import QUESTIONS

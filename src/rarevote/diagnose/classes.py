@@ -22,11 +22,11 @@ class Classes:
 
     Attributes:
         names: as given.
-        n_labelled: items that got the class.
-        n_majority: items that a majority vote gives it.
-        n_expected: items that truly have it, as expected.
-        expected_low: lower end of its 90% interval.
-        expected_high: its upper end.
+        n_labelled: number of items with the label.
+        n_majority: number of items to which a majority vote gives it.
+        n_expected: expected number of items that truly have it.
+        expected_low: lower end of the 90% interval.
+        expected_high: upper end of the interval.
         n_votes: votes for the class.
         jury: whether a majority vote of this crowd can recover the class.
     """
@@ -44,7 +44,7 @@ class Classes:
 def describe_classes(
     items: Items, workers: Workers, names: NDArray[np.object_], expected: Sequence[Expectations], labels: IntArray
 ) -> Classes:
-    """Describe the classes of a crowd; ``expected`` says what to expect of each, ``labels`` what all items got."""
+    """Describe the classes of a crowd; ``expected`` has their expectations, ``labels`` the labels of all items."""
     size, n_items = len(names), len(labels)
     share = np.array([(one.prevalence.value, one.prevalence.low, one.prevalence.high) for one in expected])
     return Classes(

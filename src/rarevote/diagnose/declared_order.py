@@ -1,4 +1,4 @@
-"""The declared order of grades: which method it means, and what is doubtful about it."""
+"""The declared order of grades: the method for it, and doubts about the order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rarevote.methods.registry import DEFAULT_METHOD, ORDERED_METHOD, find_metho
 
 
 def with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator, Grades | None]:
-    """The method, and the order of the classes where there is one; refused where the two do not go together."""
+    """The method, and the order of the classes if there is one; raises an error if they do not match."""
     grades = None if ordered is None else Grades.of(ordered)
     if not isinstance(method, Estimator):
         method = find_method(method or (DEFAULT_METHOD if grades is None else ORDERED_METHOD)).load()()
@@ -31,7 +31,7 @@ def with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator,
 
 
 def for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known: Mapping[Any, Any]) -> Estimator:
-    """The method for these grades: the default where too few of them have votes or gold to be in an order."""
+    """The method for these grades: the default if too few of them have votes or gold to form an order."""
     voted = votes.classes[votes.class_votes > 0].tolist()
     met = as_name_array(list(dict.fromkeys([*voted, *known.values()])))
     for words in (grades.doubt(met), order_doubt(votes, grades)):

@@ -1,6 +1,6 @@
-"""What a fit says about its annotators, items and classes, as frozen records; no file, no chart, no text.
+"""The diagnosis of a fit: annotators, items and classes, as frozen records without files, charts or text.
 
-A probability, an expectation or a label is not computed here: they are those of the result that is described
+Probabilities, expectations and labels are not computed here: they come from the result that is described
 (:class:`rarevote.Result`).
 """
 
@@ -50,54 +50,54 @@ __all__ = [
     "diagnose",
 ]
 
-# Pairs of votes up to which every pair of annotators is looked at: a page of the rest says "unknown".
+# The largest number of pairs of votes for which every pair of annotators is compared; with more, a page says "unknown".
 _MAX_SHARED = 20_000_000
-# Each costs a sort of all items and many draws.
+# Each needs a sort of all items and many draws.
 _MAX_TRADE_OFFS = 8
-# Of many classes, one that is expected less often than this is a chance of the sample and no class to speak of.
+# Among many classes, a class with a smaller expected share is too small to report.
 _MIN_ITEMS = 10
-# A class with a larger share of the votes is not rare: unless it is named, all classes are alike.
+# A class with a larger share of the votes is not rare: unless it is named, all classes are treated alike.
 _MAX_SHARE_OF_RARE = 0.2
-# Of more classes than these none stands out by itself.
+# With more classes, none stands out unless it is named.
 _MAX_FEW = 12
-# So many grades are shown in their order where not all classes have room.
+# Up to this many grades are shown in order if there is no space for all classes.
 _MAX_IN_ORDER = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Everything that is known about a fitted crowd.
+    """The diagnosis of a fitted crowd.
 
     Attributes:
         crowd: the votes.
-        n_items: all items, those without votes too.
+        n_items: number of all items, including those without votes.
         rare: number of the class that matters.
         common: number of the most frequent other class.
         workers: about the annotators.
         items: about the items.
         classes: about the classes.
-        overruled: where the result differs from a majority vote.
-        leading: the class that the page is about: the rare one, or None where all classes are alike.
+        overruled: the items on which the result differs from a majority vote.
+        leading: the main class of the page: the rare one, or None if all classes are treated alike.
         expected: what to expect of the labels of every class.
-        majority_recall: the recall to expect of a majority vote, of the rare class and up to seven others.
+        majority_recall: the expected recall of a majority vote, for the rare class and up to seven others.
         expected_accuracy: share of all labels that are expected to be right.
-        worlds: what to expect of the rare class in each world, and which one the evidence leans to, in sentences.
-        piles: all items by whether they are worth a look, those with votes first.
-        trade_offs: expected, of the same classes, those with the fewest items first.
-        true_trade_offs: the same counted on the truth; empty without it.
-        truth: the result against the truth, or None.
-        shares_from: how the shares of the classes were obtained, in words.
+        worlds: what to expect of the rare class in each world, and which one the evidence favours, as sentences.
+        piles: all items by whether they are worth a review, those with votes first.
+        trade_offs: expected trade-offs of the same classes, those with the fewest items first.
+        true_trade_offs: the same counted with the truth; empty without it.
+        truth: the result compared with the truth, or None.
+        shares_from: how the shares of the classes were obtained, as text.
         method: name of the method.
         history: the objective of the fit after each iteration.
-        n_iter: iterations done.
+        n_iter: number of iterations.
         converged: whether the stopping rule was met.
-        status: how the fit ended, in words.
+        status: how the fit ended, as text.
         agreement: how far annotators agree.
-        alike: who makes the same mistakes.
-        on_grades: how far they agree on grades, where the classes have an order.
-        grades: that order.
-        leans: how many grades above the crowd's median each annotator rates, (n_workers), where the method knows.
-        of_tail: the same of a tail of grades that matters, as of two classes.
+        alike: which annotators make the same mistakes.
+        on_grades: how far they agree on grades, if the classes have an order.
+        grades: the order of the classes.
+        leans: how many grades above the crowd's median each annotator rates, (n_workers), if the method estimates it.
+        of_tail: the diagnosis of the tail of grades that matters, treated as two classes.
     """
 
     crowd: Annotations
@@ -132,7 +132,7 @@ class Diagnosis:
 
     @property
     def head(self) -> Diagnosis:
-        """What a headline speaks of: the tail that matters, where there is one."""
+        """The diagnosis for headlines: that of the tail that matters, if there is one."""
         return self.of_tail or self
 
     @property
@@ -150,7 +150,7 @@ class Diagnosis:
 
     @property
     def classes_by_weight(self) -> list[int]:
-        """Numbers of the classes: few grades in their order; else the one that leads, then those with most labels."""
+        """Numbers of the classes: few grades in order; otherwise the main class, then those with the most labels."""
         if self.in_order is not None and len(self.in_order) <= _MAX_IN_ORDER:
             return self.in_order
         largest_first = np.argsort(-self.classes.n_labelled, kind="stable").tolist()
@@ -171,12 +171,12 @@ def diagnose(
 
     Args:
         estimator: the fitted method.
-        probabilities: of all items, those with votes first.
-        decision: the labels that are described, and what to expect of them.
+        probabilities: probabilities of all items, those with votes first.
+        decision: the labels to describe, and what to expect of them.
         rare: the class that matters.
         truth: true labels to check the result against.
         models: names of the workers that are models.
-        grades: the order of the classes, where there is one.
+        grades: the order of the classes, if there is one.
 
     Raises:
         InputError: there are no votes, or the truth names none of the tasks.
@@ -190,13 +190,13 @@ def diagnose(
     mass = voted.p.sum(axis=0)
     others = [int(k) for k in np.argsort(mass, kind="stable") if k != rare.code]
     common = others[-1] if others else rare.code
-    # The rarest first, but those of which there are too few to say anything last.
+    # The rarest first, but classes with too few items last.
     telling = sorted(others, key=lambda k: bool(mass[k] < _MIN_ITEMS))
     drawn = [rare.code, *telling[: _MAX_TRADE_OFFS - 1]]
     expected = dict(enumerate(decision.expected))
     mass_of = {k: believed(voted, k) for k in drawn}
     if len(drawn) == crowd.n_classes == 2:
-        mass_of[common] = 1.0 - mass_of[rare.code]  # what is not of the one class is of the other
+        mass_of[common] = 1.0 - mass_of[rare.code]  # with two classes, one is the rest of the other
     workers = describe_workers(crowd, decided, voted.p, rare=rare.code, common=common)
     items = describe_items(
         estimator,
@@ -255,7 +255,7 @@ def diagnose(
 
 
 def _piles(probabilities: Probabilities, decision: Decision) -> Piles:
-    """What is worth a look, as a review of the same decision would list it."""
+    """The items worth a review, in the order of a review list of the same decision."""
     costs = decision.costs
     worth = review_gains(probabilities.p, decision.codes, costs)
     cheapest = float(costs[costs > 0].min(initial=np.inf))
@@ -263,7 +263,7 @@ def _piles(probabilities: Probabilities, decision: Decision) -> Piles:
 
 
 def _leads(crowd: Annotations, labels: IntArray, rare: RareClass) -> bool:
-    """Whether the page is about the rare class: one that a person named, or a clear one of few that is rare."""
+    """Whether the rare class is the main class of the page: the user named it, or it is clearly rare."""
     if rare.named:
         return True
     n_votes, n_labelled = int(crowd.class_votes[rare.code]), int((labels == rare.code).sum())

@@ -1,11 +1,11 @@
-"""Why an item got its label: what the prior and each vote said, in numbers that add up to the posterior.
+"""Why an item has its label: contributions of the prior and of each vote, which add up to the posterior.
 
 In log odds of the label against its strongest rival::
 
     log P(label) / P(rival) = prior + sum of the contributions of the votes
 
-Methods whose posterior is not such a sum (a majority vote, a threshold, a network) are explained by their votes and
-their posterior alone.
+For methods whose posterior is not such a sum (a majority vote, a threshold, a network), only votes and posterior are
+shown.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.methods.base import Estimator
 
-# What a fit leaves between its parameters and its posterior; below this it is rounding.
+# The remaining difference between parameters and posterior of a fit; below this, it is rounding.
 _ROUNDING = 1e-9
-# Looking for a similar name among more than these takes longer than it helps.
+# Searching for a similar name among more names takes too long.
 _MAX_COMPARED = 20_000
 
 
@@ -37,15 +37,16 @@ class Weighed:
     """The evidence on one item, in log odds of the label against the rival.
 
     Attributes:
-        prior: what was believed before any vote.
+        prior: contribution of the class prior.
         votes: contribution of each vote, (n_votes).
-        rest: what separates prior and votes from the posterior: the last step of a fit that reports parameters one step
-            ahead of its posterior (Dawid–Skene), or rounding of a posterior in single precision; else 0.
-        total: log odds of the posterior; the sum of all of them.
+        rest: the difference between the posterior and the sum of prior and votes: the last step of a fit that reports
+            parameters one step ahead of its posterior (Dawid–Skene), or rounding of a posterior in single precision;
+            else 0.
+        total: log odds of the posterior; the sum of all contributions.
         ability: probability that each voter recognises each class, on an item of average difficulty,
             (n_votes, n_classes).
-        difficulty: of the item for each class on the method's scale, larger is harder, (n_classes), or None.
-        features: what features of the item say, or None where none count.
+        difficulty: difficulty of the item for each class on the method's scale, larger is harder, (n_classes), or None.
+        features: contribution of the item's features, or None if none are used.
     """
 
     prior: float
@@ -59,26 +60,26 @@ class Weighed:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """One item.
+    """The explanation of one item.
 
     Attributes:
-        number: of the item in the population.
+        number: number of the item in the population.
         task: its name.
         classes: names of all classes.
-        label: number of the class that it got.
-        rival: number of the class that the label is weighed against: that of the majority vote if it is another one,
+        label: number of its class.
+        rival: number of the class that the label is compared with: that of the majority vote if it differs,
             else the second most probable.
         majority: number of the majority vote, ties to the first class; -1 without votes.
         workers: who voted, (n_votes).
         labels: number of the class that each vote names, (n_votes).
         votes: votes for every class, (n_classes).
         p: probability of every class, (n_classes).
-        posterior: the method's own, which the evidence adds up to, (n_classes).
-        is_gold: whether the label was given as known.
-        weighed: the evidence, or None where the method's posterior is not a sum of it (or the label was given).
-        has_answer: whether the item got a label; without one, ``label`` is the likeliest class.
+        posterior: the method's own posterior, to which the evidence adds up, (n_classes).
+        is_gold: whether the label is gold.
+        weighed: the evidence, or None if the method's posterior is not a sum of evidence (or the label is gold).
+        has_answer: whether the item has a label; without one, ``label`` is the likeliest class.
         method: name of the method.
-        shown: what is shown of the item, by name of the column.
+        shown: columns to show about the item, by name.
     """
 
     number: int
@@ -121,18 +122,18 @@ def explain(
 
     Args:
         estimator: the fitted method.
-        number: of the item; those without votes come after all others.
-        label: number of the class that it got, or -1 for no answer.
+        number: number of the item; items without votes come last.
+        label: number of its class, or -1 for no answer.
         p: probability of every class, (n_classes).
-        is_gold: whether the label was given as known.
-        shown: columns of the population that are shown.
+        is_gold: whether the label is gold.
+        shown: columns of the population to show.
     """
     crowd = estimator.annotations_
     own = crowd.votes_on(number)
     labels = crowd.label[own].astype(np.int64)
     votes = np.bincount(labels, minlength=crowd.n_classes)
     majority = int(first_of_best(votes[None])[0]) if len(labels) else -1
-    # Without an answer, the likeliest class is weighed.
+    # Without an answer, explain the likeliest class.
     weighed_label = label if label >= 0 else int(p.argmax())
     others = p.copy()
     others[weighed_label] = -1.0
@@ -162,7 +163,7 @@ def explain(
 
 
 def _posterior_of(estimator: Estimator, number: int, p: FloatArray) -> FloatArray:
-    """The method's own; of an item without votes what its features say, where it has any."""
+    """The method's own posterior; for an item without votes, the prior from its features, if it has any."""
     if number < estimator.annotations_.n_tasks:
         return np.asarray(estimator.posterior_[number])
     outcome = estimator.feature_outcome
@@ -170,16 +171,16 @@ def _posterior_of(estimator: Estimator, number: int, p: FloatArray) -> FloatArra
 
 
 def find_task(crowd: Annotations, name: Any, title: str = "the data", *, free: NDArray[np.bool_] | None = None) -> int:
-    """The number of a task that is named as it is in the data or as a person types it.
+    """The number of a task, given by its name in the data or as text.
 
     Args:
         crowd: the votes.
-        name: of the task.
-        title: what messages call the data.
+        name: name of the task.
+        title: the name of the data in messages.
         free: items of the population whose label needs no vote, (n); None for none.
 
     Raises:
-        InputError: there is none; the message names similar ones.
+        InputError: there is no such task; the message names similar ones.
     """
     (number,) = positions_of(crowd.tasks, in_kind([name], crowd.tasks)).tolist()
     if number >= 0:
@@ -204,7 +205,7 @@ def _weighed(estimator: Estimator, task: int, label: int, rival: int, posterior:
     features = None if found.of_features is None else float(found.of_features[label] - found.of_features[rival])
     total = prior + (features or 0.0) + float(votes.sum())
     rest = 0.0
-    # A probability that is too small for a floating-point number tells nothing about the odds.
+    # A probability that underflows to zero carries no information about the odds.
     if posterior[rival] > np.finfo(posterior.dtype).tiny:
         rest = float(np.log(float(posterior[label])) - np.log(float(posterior[rival]))) - total
         rest = rest if abs(rest) > _ROUNDING * max(1.0, abs(total)) else 0.0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def explanation_text(one: Explanation) -> str:
-    """Why an item got its label: its votes, who cast them, and what each added."""
+    """Why an item has its label: its votes, who cast them, and what each contributed."""
     lines: list[str] = []
     label, rival, majority = (str(one.classes[k]) for k in (one.label, one.rival, one.majority))
     given = label if one.has_answer else "no answer"
@@ -71,7 +71,7 @@ def _evidence(one: Explanation, label: str, rival: str) -> list[str]:
         ]
         for n in sorted(range(len(one.labels)), key=lambda n: -weighed.votes[n])
     ]
-    if abs(weighed.rest) >= 0.0005:  # what three decimals would show
+    if abs(weighed.rest) >= 0.0005:  # the value shown with three decimals
         rows.append(["last step of the fit", "", "", "", _signed(weighed.rest)])
     rows.append(["together", "", "", "", _signed(weighed.total)])
     header = ["annotator", "vote", f"recognises {label}", f"recognises {rival}", f"for {label} against {rival}"]
@@ -84,7 +84,7 @@ def _evidence(one: Explanation, label: str, rival: str) -> list[str]:
 
 
 def _signed(value: float) -> str:
-    """With its sign and three decimals; nothing is never negative."""
+    """The value with its sign and three decimals; zero is never negative."""
     return f"{round(float(value), 3) + 0.0:+.3f}"
 
 
@@ -98,7 +98,7 @@ def _odds(log_odds: float) -> str:
 
 
 def _classes(one: Explanation) -> list[str]:
-    """Votes and probabilities of the classes in question and of those with votes."""
+    """Votes and probabilities of the label, its rival and all classes with votes."""
     lines: list[str] = []
     chosen = list(dict.fromkeys((one.label, one.rival, *np.argsort(-one.votes, kind="stable").tolist())))
     chosen = [k for k in chosen if one.votes[k] or k in (one.label, one.rival)]

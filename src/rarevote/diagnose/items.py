@@ -1,4 +1,4 @@
-"""The items of a crowd: their labels, how sure these are, how hard the items are, where a majority is overruled."""
+"""The items of a crowd: labels, confidence, difficulty, and where the majority vote is overruled."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Items:
 
     Attributes:
         names: as given.
-        label: the class number that was decided on, or -1 for no answer.
+        label: the class number of the label, or -1 for no answer.
         majority: the class number of a plain majority vote, ties to the first class.
         votes: votes for every class.
-        probabilities: of every class, to be read as such.
-        confidence: probability of the label, or of the likeliest class where there is no answer.
-        entropy: of the probabilities, 0 (certain) to 1 (all classes alike).
+        probabilities: calibrated probability of every class.
+        confidence: probability of the label, or of the likeliest class if there is no answer.
+        entropy: entropy of the probabilities, 0 (certain) to 1 (all classes equal).
         disputed: entropy of the vote split, 0 (unanimous) to 1 (votes spread evenly over all classes).
-        difficulty: for items of its label, against an item of average difficulty, on the logit scale; None where the
-            method knows no difficulty.
+        difficulty: for items of its label, relative to an item of average difficulty, on the logit scale; None if the
+            method has no difficulty.
         typical_accuracy: probability that an average vote on the item is right, if its label is: the accuracy of the
             average vote on that class, moved by the difficulty; None likewise.
-        is_known: whether the label was given as gold.
+        is_known: whether the label is gold.
     """
 
     names: NDArray[np.object_]
@@ -48,7 +48,7 @@ class Items:
 
     @property
     def overruled(self) -> NDArray[np.bool_]:
-        """Where the label is not that of the majority vote; no answer overrules nothing."""
+        """Which labels differ from the majority vote; no answer does not count."""
         return np.asarray((self.label != self.majority) & (self.label != ABSTAINED))
 
 
@@ -64,14 +64,14 @@ def describe_items(
 
     Args:
         estimator: the fitted method, for its difficulties.
-        labels: class number that each task was given, or -1, (n_tasks).
+        labels: class number of each task's label, or -1, (n_tasks).
         probabilities: of every class per task, (n_tasks, n_classes).
-        typical_accuracy: of the average vote on each class, (n_classes).
-        is_known: which labels were given as gold, (n_tasks).
+        typical_accuracy: accuracy of the average vote on each class, (n_classes).
+        is_known: which labels are gold, (n_tasks).
     """
     crowd = estimator.annotations_
     votes = crowd.votes()
-    # Without an answer, how sure and how hard is asked of the likeliest class.
+    # Without an answer, confidence and difficulty are those of the likeliest class.
     meant = np.where(labels == ABSTAINED, first_of_best(probabilities), labels)
     difficulty = _difficulty(estimator, meant)
     return Items(
@@ -95,12 +95,12 @@ def relative_entropy(shares: FloatArray) -> FloatArray:
         return np.zeros(len(shares))
     # log 1 in place of log 0: the term is zero either way.
     logs = np.log(np.where(shares > 0, shares, 1.0))
-    # Rounding may leave a certain row a hair below zero.
+    # Rounding can make a certain row slightly negative.
     return np.asarray(np.maximum(-(shares * logs).sum(axis=1) / np.log(shares.shape[1]), 0.0))
 
 
 def _difficulty(estimator: Estimator, labels: IntArray) -> FloatArray | None:
-    """Difficulty of each item for its label, against an average one; None where the method has none."""
+    """Difficulty of each item for its label, relative to an average one; None if the method has none."""
     difficulty = estimator.item_difficulty_ if isinstance(estimator, WeighsVotes) else None
     if difficulty is None:
         return None
@@ -110,13 +110,13 @@ def _difficulty(estimator: Estimator, labels: IntArray) -> FloatArray | None:
 
 @dataclass(frozen=True, eq=False)
 class Overruled:
-    """Items whose label is not that of the majority vote, grouped by the move; the largest group first.
+    """Items whose label is not that of the majority vote, grouped by the pair of classes; the largest group first.
 
     Attributes:
         items: numbers of all of them.
         majority: class that the majority vote gives, (n_moves).
-        label: class that they got instead, (n_moves).
-        count: how many moved so, (n_moves).
+        label: class of their label, (n_moves).
+        count: number of items in each group, (n_moves).
     """
 
     items: IntArray
@@ -128,7 +128,7 @@ class Overruled:
 def describe_overruled(items: Items) -> Overruled:
     """Count the items on which the result and the majority vote differ."""
     numbers = np.flatnonzero(items.overruled)
-    # Pairs rather than a square table: there may be thousands of classes.
+    # Pairs rather than a square table: there can be thousands of classes.
     pairs, group = np.unique(
         np.column_stack([items.majority[numbers], items.label[numbers]]), axis=0, return_inverse=True
     )

@@ -1,14 +1,15 @@
 """When does a majority vote recover a class? The jury condition, computed from the accuracies of a crowd.
 
-Condorcet's theorem asks that voters are right more often than not. Under class imbalance it has to be asked class
-by class: a crowd may be excellent on the frequent class and lose the rare one altogether. With ``p_r`` the
+Condorcet's theorem requires that voters are right more often than not. Under class imbalance, this must hold class
+by class: a crowd can be excellent on the frequent class and miss the rare one completely. With ``p_r`` the
 accuracy of annotator ``r`` on class ``k``, split the crowd of ``R`` into ``G = {p_r > 1/2 + delta}`` (the
 specialists of the class) and ``B = {U <= p_r <= 1/2}``. Majority vote recovers the class as the crowd grows if::
 
     |G|/R (1 + 2 delta) + 2 |B|/R U > 1
 
-The left side replaces every member of ``G`` by its worst and every member of ``B`` by its worst, and leaves out
-who stands between, so it never exceeds twice the mean accuracy: a cautious form of "the mean accuracy is above 1/2".
+The left side replaces every member of ``G`` by the worst of ``G`` and every member of ``B`` by the worst of ``B``, and
+omits those in between, so it never exceeds twice the mean accuracy: a cautious form of "the mean accuracy is above
+1/2".
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rarevote.crowd.numerics import FloatArray
 from rarevote.crowd.words import counted, listed, percent, quoted
 from rarevote.errors import InputError
 
-# A crowd that would have to grow beyond this many times its size is not going to.
+# A crowd is not expected to grow beyond this many times its size.
 _MAX_NEWCOMERS = 10
 _MAX_LACKING = 3
 
@@ -35,14 +36,14 @@ class JuryCondition:
 
     Attributes:
         n_workers: size of the crowd, ``R``.
-        left_side: the largest left side that any ``delta`` gives.
-        delta: the margin of the specialists that gives it; 0 where there is no specialist.
-        lower: ``U``, the smallest accuracy in ``B``; 1/2, where it bounds nothing, if ``B`` is empty.
+        left_side: the largest left side over all ``delta``.
+        delta: the margin of the specialists at that maximum; 0 if there is no specialist.
+        lower: ``U``, the smallest accuracy in ``B``; 1/2 (no bound) if ``B`` is empty.
         n_good: ``|G|``, the specialists of the class.
         n_bad: ``|B|``, the annotators who are right at most half the time.
         mean_margin: mean accuracy minus 1/2, of which the bound is a cautious estimate.
-        missing_specialists: how many specialists of margin ``delta`` must join until the condition holds; 0 where
-            it does, infinity where no one has a positive margin.
+        missing_specialists: how many specialists of margin ``delta`` must join until the condition holds; 0 if
+            it does, infinity if no annotator has a positive margin.
     """
 
     n_workers: int
@@ -65,7 +66,7 @@ def jury_condition(accuracies: ArrayLike) -> JuryCondition:
 
     ``delta`` trades the number of specialists against their margin. Between two accuracies the left side rises with
     ``delta`` and the set ``G`` does not change, so the best ``delta`` lies just below the margin of some annotator;
-    what is reported is the limit, with that annotator counted in ``G``. The condition holds for the limit exactly
+    the limit is reported, with that annotator counted in ``G``. The condition holds for the limit exactly
     if it holds for some ``delta``.
 
     Args:
@@ -85,7 +86,7 @@ def jury_condition(accuracies: ArrayLike) -> JuryCondition:
     table = np.asarray(accuracies, dtype=np.float64)
     if table.ndim != 2 or not table.size:
         raise InputError(f"accuracies must be a table of annotators by classes, but the shape is {table.shape}")
-    # Written so that NaN, for which every comparison is false, fails too.
+    # Written so that NaN, for which every comparison is false, also fails.
     if not ((table >= 0) & (table <= 1)).all():
         raise InputError("accuracies must lie between 0 and 1")
     n_workers = table.shape[0]
@@ -119,19 +120,19 @@ def _missing(
     n_bad: NDArray[np.int64],
     lower: FloatArray,
 ) -> FloatArray:
-    """The least ``s`` with ``((|G| + s)(1 + 2 delta) + 2 |B| U) / (R + s) > 1``."""
+    """The smallest ``s`` with ``((|G| + s)(1 + 2 delta) + 2 |B| U) / (R + s) > 1``."""
 
     def enough(extra: FloatArray) -> NDArray[np.bool_]:
         left = (n_good + extra) * (1 + 2 * delta) + 2 * n_bad * lower
         return np.asarray(left / (n_workers + extra) > 1)
 
-    # Each newcomer adds 2 delta to the left side less the right; the closed form may be off by one in rounding.
+    # Each newcomer adds 2 delta to the difference of both sides; the closed form can be off by one by rounding.
     short = n_workers - n_good * (1 + 2 * delta) - 2 * n_bad * lower
     margin = np.where(delta > 0, 2 * delta, np.inf)
     guess = np.maximum(np.floor(short / margin) + 1, 0.0)
     fewer = np.maximum(guess - 1, 0.0)
     count = np.where(enough(fewer), fewer, np.where(enough(guess), guess, guess + 1))
-    # Without anybody above 1/2 the left side is at most 1, and newcomers of no margin do not change that.
+    # If no annotator is above 1/2, the left side is at most 1, and newcomers without a margin do not change that.
     return np.where(delta > 0, count, np.inf)
 
 

@@ -1,7 +1,7 @@
-"""The leaning of the evidence: whether votes look like those of annotators who share errors or who err independently.
+"""Which world the evidence favours: do the votes look like shared errors or like independent errors?
 
-Expectations come from both worlds (:mod:`rarevote.decide.expectations`), and no vote shows a mistake that all share.
-What votes can show is whether some make the same mistakes more often than chance explains
+Expectations come from both worlds (:mod:`rarevote.decide.expectations`), and votes cannot show a mistake that all
+annotators share. They can show whether some annotators make the same mistakes more often than by chance
 (:mod:`rarevote.diagnose.shared_errors`).
 """
 
@@ -21,11 +21,11 @@ from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
 
 
 class Leaning(NamedTuple):
-    """Which world the evidence leans to.
+    """The world that the evidence favours.
 
     Attributes:
-        world: None where the votes do not show it.
-        description: why, in a sentence without its full stop.
+        world: None if the votes do not show it.
+        description: the reason, as a sentence without its full stop.
     """
 
     world: World | None
@@ -33,7 +33,7 @@ class Leaning(NamedTuple):
 
 
 def leaning_of(alike: ErrorsAlike) -> Leaning:
-    """Which world the evidence leans to, by who makes the same mistakes."""
+    """The world that the evidence favours, from which annotators make the same mistakes."""
     if not np.isfinite(alike.n_effective):
         return Leaning(None, "the evidence leans to neither: too few items have votes of the same annotators")
     if alike.clusters:
@@ -50,14 +50,14 @@ def leaning_of(alike: ErrorsAlike) -> Leaning:
 
 
 def leaning_of_votes(votes: Annotations, gold: IntArray, models: Iterable[Any]) -> Leaning:
-    """The same of votes; ``gold`` has the known class of each item or -1, items with votes first."""
+    """:func:`leaning_of` for votes; ``gold`` has the known class of each item or -1, items with votes first."""
     return leaning_of(errors_alike(votes, gold=gold[: votes.n_tasks], models=models))
 
 
 def world_sentences(decision: Decision, leaning: Leaning) -> tuple[str, ...]:
-    """What to expect of the class that matters in each world, and which one the evidence leans to.
+    """What to expect of the class that matters in each world, and which one the evidence favours.
 
-    Sentences without their full stops; where there is only the world of shared errors, why.
+    Sentences without full stops; if there is only the world of shared errors, the reason for that.
     """
     expected, accuracy = decision.of_rare, decision.accuracy
     figures = {f"recall of {expected.name}": expected.recall, "precision": expected.precision}

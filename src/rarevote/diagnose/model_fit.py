@@ -1,13 +1,13 @@
-"""Does a fitted model explain the votes? What it predicts beside what the votes show, without any truth.
+"""Does a fitted model explain the votes? Its predictions compared with the votes, without any truth.
 
-The model casts all votes again (:mod:`rarevote.methods.vote_model`), 200 times with a fixed seed, and each time the
-same figures are counted as on the votes themselves: how many items are unanimous, how large the share of the leading
-label is, how often two votes on an item agree, how often each class is voted for and, where one votes for it, how
-many of the others do. A figure is *off* if it lies outside what 99% of such replicates show, all figures together
-(Bonferroni), and is off by enough to matter: with a million votes every difference is significant, and few are
-relevant.
+All votes are drawn again from the model (:mod:`rarevote.methods.vote_model`), 200 times with a fixed seed, and the
+same figures are computed as for the real votes: how many items are unanimous, how large the share of the leading
+label is, how often two votes on an item agree, how often each class is voted for and, if one annotator votes for it,
+how many of the others do. A figure is *off* if it lies outside the range of 99% of the replicates, for all figures
+together (Bonferroni), and the difference is large enough to matter: with a million votes, every difference is
+significant, and few are relevant.
 
-Pairs of people who agree more than the model expects of two independent ones of their skills are reported as well.
+Pairs of annotators who agree more than the model expects of independent annotators with their skills are also reported.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from rarevote.crowd.words import capital, percent
 from rarevote.methods.base import Estimator
 from rarevote.methods.vote_model import SomeVotes
 
-#: times that the votes are cast again
+#: how often the votes are drawn again
 N_REPLICATES = 200
 _OUTSIDE = 0.01
-# What matters: a difference of so much in a share of all votes ...
+# Differences that matter: this much in a share of all votes ...
 _RELEVANT = 0.05
-# ... in the share of unanimous items, which moves most, and
+# ... in the share of unanimous items, which varies most, and
 _RELEVANT_UNANIMOUS = 0.1
-# ... in how many join a vote for a class, which fewer votes tell ...
+# ... in how many others agree with a vote for a class, which rests on fewer votes ...
 _RELEVANT_JOINED = 0.1
-# ... or, where a class is rare, of so much of its share.
+# ... or, if a class is rare, this fraction of its share.
 _RELEVANT_PART, _MIN_VOTES_OF_CLASS = 0.25, 20
-# Pairs of people: common items, how much more often they agree than predicted, and how many are looked at.
+# Pairs of annotators: common items, how much more often they agree than predicted, and how many are compared.
 _MIN_COMMON = 20
 _RELEVANT_PAIR = 0.1
 _MAX_PAIRS = 2_000
@@ -46,16 +46,16 @@ _MAX_MEETINGS = 500_000
 
 @dataclass(frozen=True)
 class Statistic:
-    """A figure of the votes beside what the model predicts.
+    """A figure of the votes compared with the model's prediction.
 
     Attributes:
         name: "unanimous", "top_share", "agreement", "share" or "joined".
-        label: the class that it is about; None for all.
-        observed: of the votes.
+        label: its class; None for all classes.
+        observed: the value in the votes.
         predicted: mean of the replicates.
-        low: lower end of what the replicates show.
-        high: its upper end.
-        is_off: whether the votes lie outside, and by enough to matter.
+        low: lower end of the range of the replicates.
+        high: upper end of the range.
+        is_off: whether the votes lie outside, by enough to matter.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Statistic:
 
     @property
     def description(self) -> str:
-        """The figure in a sentence."""
+        """The figure as a sentence."""
         fine = self.name == "share"
         seen = percent(self.observed, fine=fine)
         said = {
@@ -86,11 +86,11 @@ class CloseAgreement:
     """Two annotators who agree more than the model expects.
 
     Attributes:
-        first: name of the one.
+        first: name of one annotator.
         second: name of the other.
-        n_common: items that both voted on, of those looked at.
+        n_common: number of compared items that both voted on.
         observed: share of them on which they agree.
-        predicted: what the model expects.
+        predicted: the share that the model expects.
     """
 
     first: Any
@@ -101,7 +101,7 @@ class CloseAgreement:
 
     @property
     def description(self) -> str:
-        """The pair in a sentence."""
+        """The pair as a sentence."""
         return (
             f"{self.first} and {self.second} say the same on {percent(self.observed)} of {self.n_common:,} common "
             f"items; the model expects {percent(self.predicted)}"
@@ -110,15 +110,15 @@ class CloseAgreement:
 
 @dataclass(frozen=True)
 class ModelFit:
-    """What a model predicts beside what the votes show.
+    """The predictions of a model compared with the votes.
 
     Attributes:
         statistics: all figures.
         pairs: pairs of annotators who agree more than the model expects, the most striking first.
         share_in_pairs: the share of votes by annotators in ``pairs``.
-        n_pairs: pairs that were compared.
-        n_tasks: items that were looked at.
-        n_replicates: times that the votes were cast again.
+        n_pairs: number of pairs that were compared.
+        n_tasks: number of items that were used.
+        n_replicates: how often the votes were drawn again.
     """
 
     statistics: tuple[Statistic, ...]
@@ -135,7 +135,7 @@ class ModelFit:
         return tuple(sorted(found, key=lambda one: -abs(one.observed - one.predicted)))
 
     def figures(self) -> dict[str, Any]:
-        """The same as plain values for JSON."""
+        """The comparison as plain values for JSON."""
         return {
             "n_replicates": self.n_replicates,
             "n_tasks": self.n_tasks,
@@ -165,14 +165,14 @@ class ModelFit:
 
 
 def model_fit(estimator: Estimator, *, n_replicates: int = N_REPLICATES) -> ModelFit | None:
-    """Compare what a fitted model predicts with what the votes show.
+    """Compare the predictions of a fitted model with the votes.
 
     Args:
         estimator: the fitted method.
-        n_replicates: times that the votes are cast again.
+        n_replicates: how often the votes are drawn again.
 
     Returns:
-        None for a method that states no chances of votes.
+        None for a method without probabilities of votes.
 
     Example:
         >>> from rarevote import DawidSkene
@@ -203,10 +203,10 @@ def model_fit(estimator: Estimator, *, n_replicates: int = N_REPLICATES) -> Mode
 
 
 def statistics_of(votes: SomeVotes, label: IntArray) -> FloatArray:
-    """The figures where the votes say ``label``, (3 + 2 K); NaN where undefined.
+    """The figures if the votes are ``label``, (3 + 2 K); NaN if undefined.
 
-    Unanimous items, share of the leading label, agreement of two votes, shares of the classes in the votes, and how
-    many of the others join a vote for each class.
+    Unanimous items, share of the leading label, agreement of two votes, shares of the classes in the votes, and the
+    share of other votes that agree with a vote for each class.
     """
     counts = votes.counts(label)
     size = votes.size
@@ -214,7 +214,7 @@ def statistics_of(votes: SomeVotes, label: IntArray) -> FloatArray:
     n_several = several.sum()
     top = counts.max(axis=1)
     of_class = counts.sum(axis=0).astype(np.float64)
-    # Whole numbers: sums in any order are the same.
+    # Whole numbers: sums do not depend on the order.
     joined = (counts * (counts - 1)).sum(axis=0).astype(np.float64)
     asked = (counts * (size - 1)[:, None]).sum(axis=0).astype(np.float64)
     out = np.full(3 + 2 * votes.n_classes, np.nan)
@@ -234,14 +234,14 @@ def _judged(observed: FloatArray, drawn: FloatArray, votes: SomeVotes, crowd: An
     told = np.concatenate([np.ones(3, dtype=bool), np.tile(of_class >= _MIN_VOTES_OF_CLASS, 2)])
     told &= np.isfinite(observed) & np.isfinite(drawn).any(axis=0)
     if K == 2:
-        told[4] &= not told[3]  # what is not for the one class is for the other
+        told[4] &= not told[3]  # with two classes, one is the rest of the other
     places = np.flatnonzero(told)
     if not len(places):
         return ()
     far = NormalDist().inv_cdf(1.0 - _OUTSIDE / 2 / len(places))
     values = drawn[:, places]
     mean, deviation = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    # Of few votes the replicates are no bell: neither end lies within what most of them show.
+    # With few votes, the replicates are not normally distributed: the ends must not lie inside their range.
     low = np.minimum(mean - far * deviation, np.nanquantile(values, _OUTSIDE / 2, axis=0))
     high = np.maximum(mean + far * deviation, np.nanquantile(values, 1.0 - _OUTSIDE / 2, axis=0))
     found = []
@@ -267,13 +267,13 @@ class _Meetings:
     """Pairs of votes on a task by two workers who have enough of them.
 
     Attributes:
-        votes: of which these are pairs.
-        one: number of the one vote, (x).
-        other: number of the other, (x).
-        pair: which pair of workers each is of, (x).
+        votes: the votes.
+        one: number of one vote, (x).
+        other: number of the other vote, (x).
+        pair: pair of workers of each pair of votes, (x).
         first: worker of each pair, (p).
         second: the other worker, (p).
-        common: tasks of each pair, (p).
+        common: number of common tasks of each pair, (p).
     """
 
     votes: SomeVotes
@@ -286,7 +286,7 @@ class _Meetings:
 
     @classmethod
     def of(cls, votes: SomeVotes, crowd: Annotations) -> _Meetings:
-        """All, or those on tasks drawn at random where there are too many."""
+        """All pairs, or those on random tasks if there are too many."""
         size = votes.size
         n_met = size * (size - 1) // 2
         wanted = np.ones(len(size), dtype=bool)
@@ -315,19 +315,19 @@ class _Meetings:
         return cls(votes, one[kept], other[kept], pair, first, second, common[busy])
 
     def agreement(self, label: IntArray) -> FloatArray:
-        """Share of the common tasks on which each pair agrees, (p), where the votes say ``label``."""
+        """Share of the common tasks on which each pair agrees, (p), if the votes are ``label``."""
         equal = label[self.one] == label[self.other]
         return np.asarray(np.bincount(self.pair[equal], minlength=len(self.first)) / np.maximum(self.common, 1))
 
     def close(
         self, mean: FloatArray, deviation: FloatArray, crowd: Annotations
     ) -> tuple[tuple[CloseAgreement, ...], float]:
-        """Pairs that agree more than the replicates by chance and by enough to matter; the share of their votes."""
+        """Pairs that agree more than the replicates, beyond chance and enough to matter; the share of their votes."""
         if not len(self.first):
             return (), 0.0
         observed = self.agreement(self.votes.label)
         far = NormalDist().inv_cdf(1.0 - _OUTSIDE / 2 / len(self.first))
-        # No replicate may differ at all; a single vote more must not count as a wonder then.
+        # If no replicate differs, a single additional vote must not count as significant.
         error = np.maximum(deviation, 1.0 / self.common)
         excess = observed - mean
         found = np.flatnonzero((excess >= _RELEVANT_PAIR) & (excess > far * error))
@@ -347,7 +347,7 @@ class _Meetings:
 
 
 def fit_sentences(found: ModelFit, method: str) -> list[str]:
-    """What was found, in words: what is off, or that nothing is, with the figures that people know."""
+    """Sentences on the results: which figures are off, or that none is, with familiar figures."""
     if found.off:
         return [f"{capital(one.description)}." for one in found.off[:4]]
     said = [f"The votes match what {method} predicts: no difference is large enough to matter."]

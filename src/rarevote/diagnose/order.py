@@ -1,14 +1,14 @@
-"""The order of classes: whether names look like grades, and whether the votes show it.
+"""The order of classes: whether names look like grades, and whether the votes confirm it.
 
 Over pairs of different answers to one task, each task's pairs weighted ``1 / (v_i - 1)``, with ``p`` the shares of the
-votes and ``x`` the places of the grades::
+votes and ``x`` the positions of the grades::
 
     M_kl = sum_i n_ik n_il / (v_i - 1)
-    m0_kl ~ p_k p_l,   m1_kl ~ p_k p_l exp(-lam (|x_k - x_l| - 1)),   lam between 0 and 5, the most likely
+    m0_kl ~ p_k p_l,   m1_kl ~ p_k p_l exp(-lam (|x_k - x_l| - 1)),   with the most likely lam between 0 and 5
     gain = sum_{k<l} M_kl log(m1_kl / m0_kl),   se = sqrt(n) sd_i(gain_i)
 
-A gain alone proves nothing: two categories that look alike give one. What decides is the share of all other orders
-whose gain is larger. Votes outside the scale are dropped first. An order is suggested, never taken.
+A gain alone proves nothing: two similar categories also give one. The criterion is the share of all other orders
+whose gain is larger. Votes outside the scale are dropped first. An order is suggested, never applied.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from rarevote.errors import how
 
 _FEW_PAIRS = 50.0
 _MAX_LAM = 5.0
-_ALL_ORDERS = 6  # up to so many grades all orders are compared, beyond some drawn at random
+_ALL_ORDERS = 6  # up to this many grades, all orders are compared; with more, a random sample
 _DRAWN_ORDERS = 500
-# A larger gain counts from this on, relative.
+# A gain counts as larger from this relative difference.
 _LARGER = 1e-9
 _FEW_BETTER, _MANY_BETTER = 0.01, 0.25
 _PROVEN = 3.0  # standard errors
 
-# Each scale from its lowest rank; names of one rank are set apart by a bar.
+# Scales from the lowest rank; alternative names of a rank are separated by a bar.
 _SCALES = tuple(
     tuple(rank.split("|") for rank in scale.split(" < "))
     for scale in (
@@ -62,15 +62,15 @@ _LETTERS = "fedcba"  # A is the top
 
 @dataclass(frozen=True)
 class OrderCheck:
-    """What the votes say about an order.
+    """The evidence of the votes about an order.
 
     Attributes:
         pairs: different answers to one task, weighted.
-        lam: how fast confusions fall with distance: a step further, ``exp(lam)`` times as seldom.
-        gain: what the order explains, in nats.
+        lam: how fast confusions fall with distance: each further step makes them ``exp(lam)`` times rarer.
+        gain: the gain in log likelihood from the order, in nats.
         se: its standard error.
         better: share of all orders that explain more.
-        n_orders: how many orders were compared.
+        n_orders: number of orders that were compared.
     """
 
     pairs: float
@@ -82,7 +82,7 @@ class OrderCheck:
 
 
 def check_order(crowd: Annotations, grades: Grades) -> OrderCheck:
-    """Check an order on the votes of a crowd.
+    """Check an order against the votes of a crowd.
 
     Example:
         >>> said = "1121 2232 3342 4443 1221 2331 3344 4341".split()
@@ -135,7 +135,7 @@ def _likeliest(met: FloatArray, chance: FloatArray, distance: FloatArray) -> tup
     if model(high)[0] >= 0:
         return high, model(high)[2]
     lam = 0.0
-    # The slope falls with lam: a step that leaves the bracket is replaced by its middle.
+    # The slope falls with lam: a step that leaves the bracket is replaced by the midpoint.
     for _ in range(100):
         slope, curvature, _ = model(lam)
         low, high = (lam, high) if slope > 0 else (low, lam)
@@ -148,9 +148,9 @@ def _likeliest(met: FloatArray, chance: FloatArray, distance: FloatArray) -> tup
 
 
 def _orders(x: FloatArray) -> list[FloatArray]:
-    """The places dealt out in all ways, or in some drawn at random."""
+    """All permutations of the positions, or a random sample."""
     if len(x) <= _ALL_ORDERS:
-        # Reversed, an order is the same and need not be counted twice; not so where a gap is on one side.
+        # A reversed order is equivalent and need not be counted twice, unless there is a gap on one side.
         places = np.sort(x)
         is_even = bool(np.allclose(places + places[::-1], places[0] + places[-1]))
         return [np.array(one) for one in permutations(x.tolist()) if not is_even or one[0] < one[-1]]
@@ -159,7 +159,7 @@ def _orders(x: FloatArray) -> list[FloatArray]:
 
 
 def order_doubt(crowd: Annotations, grades: Grades) -> str | None:
-    """The warning that the votes contradict a declared order, in words."""
+    """The warning that the votes contradict a declared order, as text."""
     found = check_order(crowd, grades)
     if found.pairs < _FEW_PAIRS or found.better <= _MANY_BETTER:
         return None
@@ -170,7 +170,7 @@ class OrderHint(NamedTuple):
     """The suggestion to declare an order.
 
     Attributes:
-        description: why, and what to add, in words.
+        description: why, and what to add, as text.
         grades: the order; None for numbers that have to be binned first.
     """
 
@@ -179,7 +179,7 @@ class OrderHint(NamedTuple):
 
 
 def order_hint(crowd: Annotations) -> OrderHint | None:
-    """The suggestion to declare an order; None where nothing looks like grades."""
+    """The suggestion to declare an order; None if nothing looks like grades."""
     classes = crowd.classes[crowd.class_votes > 0]
     numbers = [number for name in classes.tolist() if (number := _number(_trimmed(name))) is not None]
     if len(numbers) > MAX_GRADES and len(numbers) == len(classes):
@@ -195,7 +195,7 @@ def order_hint(crowd: Annotations) -> OrderHint | None:
 
 
 def _words_of(found: OrderCheck, grades: Grades) -> str | None:
-    """What the votes say about an order that the names suggest; None where they speak against it."""
+    """A sentence on the votes' evidence for an order that the names suggest; None if they contradict it."""
     option = how(f"ordered={list(grades.names)}", f"--ordered {shlex.quote(grades.text)}")
     if found.pairs < _FEW_PAIRS:
         return f"The answers look like grades; the votes are too few to be sure. If they are grades, add {option}"
@@ -216,7 +216,7 @@ def _words_of(found: OrderCheck, grades: Grades) -> str | None:
 
 
 def candidate(classes: NDArray[Any]) -> Grades | None:
-    """The order that the names of classes suggest; None where they suggest none.
+    """The order that the names of classes suggest; None if they suggest none.
 
     >>> candidate(np.array(["high", "low", "medium", "can't tell"], dtype=object)).names
     ('low', 'medium', 'high')
@@ -254,7 +254,7 @@ def _number(text: str) -> float | None:
 
 
 def _of_numbers(named: dict[Any, str]) -> list[Any] | None:
-    """Numbers at equal steps, the lowest first; one of them may be missing, and is named to keep its place."""
+    """Numbers at equal steps, from lowest to highest; one may be missing, and is filled in."""
     values = {name: _number(text) for name, text in named.items()}
     if len(values) > MAX_GRADES or any(value is None for value in values.values()):
         return None

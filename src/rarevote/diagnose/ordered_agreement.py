@@ -1,15 +1,15 @@
-"""The agreement on grades: coefficients in which a near miss counts less than a far one.
+"""Agreement on grades: coefficients in which a small difference counts less than a large one.
 
-Votes outside the scale are left out; of repeated votes of a worker on a task the last one counts. With ``x`` the places
-of the K grades that have votes, weights ``w_kl = 1 - (x_k - x_l)^2 / (max x - min x)^2``, ``n_ik`` of the ``n_i`` votes
-on task i for k, and ``s_k`` the mean over tasks of ``n_ik / n_i``::
+Votes outside the scale are left out; if a worker votes on a task repeatedly, the last vote counts. With ``x`` the
+positions of the K grades that have votes, weights ``w_kl = 1 - (x_k - x_l)^2 / (max x - min x)^2``, ``n_ik`` of the
+``n_i`` votes on task i for k, and ``s_k`` the mean over tasks of ``n_ik / n_i``::
 
     p_a = mean_i sum_kl w_kl n_ik (n_il - [k = l]) / (n_i (n_i - 1))                       over tasks with two votes
     Gwet's AC2      = (p_a - p_e) / (1 - p_e),   p_e = sum_kl w_kl / (K (K - 1)) sum_k s_k (1 - s_k)     (Gwet 2014)
     quadratic kappa = (p_a - p_e) / (1 - p_e),   p_e = sum_kl w_kl s_k s_l              Fleiss' kappa with weights
 
-Krippendorff's alpha is that of the ordinal level (:mod:`rarevote.diagnose.agreement`). Intervals are those of the
-bootstrap over tasks, as there.
+Krippendorff's alpha is that of the ordinal level (:mod:`rarevote.diagnose.agreement`). Intervals are from a
+bootstrap over tasks, as in that module.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ORDERED_COEFFICIENTS = {
 
 @dataclass(frozen=True)
 class OrderedAgreement:
-    """How far annotators agree on grades; NaN where undefined.
+    """How far annotators agree on grades; NaN if undefined.
 
     Attributes:
         alpha: Krippendorff's alpha, ordinal.
         ac2: Gwet's AC2 with quadratic weights.
         quadratic_kappa: Fleiss' kappa with quadratic weights.
         intervals: both ends by coefficient.
-        n_tasks: tasks with at least two votes on the scale.
+        n_tasks: number of tasks with at least two votes on the scale.
     """
 
     alpha: float
@@ -56,7 +56,7 @@ class OrderedAgreement:
 
     @property
     def description(self) -> str:
-        """All three in a sentence."""
+        """All three coefficients in a sentence."""
         said = []
         for name, words in ORDERED_COEFFICIENTS.items():
             (low, high), value = self.intervals[name], getattr(self, name)
@@ -65,7 +65,7 @@ class OrderedAgreement:
         return f"On grades, where a near miss counts less than a far one: {', '.join(said)}."
 
     def figures(self) -> dict[str, Any]:
-        """The same as plain values for JSON; null where undefined."""
+        """The agreement as plain values for JSON; null if undefined."""
 
         def plain(value: float) -> float | None:
             return float(value) if np.isfinite(value) else None
@@ -147,7 +147,7 @@ def _on_scale(crowd: Annotations, grades: Grades) -> Annotations:
     """The votes for grades, one per task and worker."""
     task, worker, label = crowd.task_of_annotation(), crowd.worker.astype(np.int64), crowd.label.astype(np.int64)
     pair = task * crowd.n_workers + worker
-    # The last of repeated votes: the first from behind.
+    # The last of repeated votes is the first in reverse order.
     _, last = np.unique(pair[::-1], return_index=True)
     kept = np.sort(len(pair) - 1 - last)
     kept = kept[np.isfinite(grades.positions(crowd.classes))[label[kept]]]

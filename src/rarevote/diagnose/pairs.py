@@ -1,4 +1,4 @@
-"""Pairs of workers: the votes of two on a common task, and Cohen's kappa of every two that share one."""
+"""Pairs of workers: the votes of two workers on a common task, and Cohen's kappa of every pair with common tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.io.tables import Table
 from rarevote.kernels.plain import runs, sum_by, task_of_votes
 
-# So many pairs of votes are compared at once, and so many cells of a table by pair of workers and class.
+# The number of pairs of votes compared at once, and of cells in a table by pair of workers and class.
 AT_ONCE = 400_000
 _MAX_CELLS = 4_000_000
 _NORMAL = 1.959963984540054
@@ -27,7 +27,7 @@ class LastVotes(NamedTuple):
 
 
 def last_votes(task_ptr: IntArray, worker: NDArray[Any], label: NDArray[Any]) -> LastVotes:
-    """The votes without those that the same worker repeats on the task later.
+    """The votes, with only the last vote of a worker on a task.
 
     >>> last_votes(np.array([0, 3, 4]), np.array([7, 8, 7, 7]), np.array([0, 1, 1, 0])).label
     array([1, 1, 0])
@@ -45,39 +45,40 @@ def last_votes(task_ptr: IntArray, worker: NDArray[Any], label: NDArray[Any]) ->
 
 
 def pointer_to(sizes: NDArray[Any]) -> IntArray:
-    """Where each of some groups begins, and the end of the last one."""
+    """The start of each group, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
 def pairs_with_later(votes: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
-    """Each of some votes beside every later one on its task: the positions of both.
+    """The positions of all pairs of a vote and a later vote on its task.
 
     Args:
         votes: positions.
-        end: of the task of every vote, (N).
+        end: end of the task of every vote, (N).
 
     >>> pairs_with_later(np.arange(4), np.array([3, 3, 3, 4]))
     (array([0, 0, 1]), array([1, 2, 2]))
     """
     n_later = end[votes] - votes - 1
-    # The k-th later vote of a vote is k + 1 positions behind it.
+    # The k-th later vote of a vote is k + 1 positions after it.
     begin = np.cumsum(n_later) - n_later
     return np.repeat(votes, n_later), np.arange(n_later.sum()) + np.repeat(votes + 1 - begin, n_later)
 
 
 @dataclass(frozen=True, eq=False)
 class PairKappas:
-    """Cohen's kappa of every two workers that share a task.
+    """Cohen's kappa of every two workers with a common task.
 
     With ``p_o`` the share of equal votes, ``p_e = sum_k a_k b_k`` from the shares of each class in the votes of both on
-    their common tasks, ``kappa = (p_o - p_e) / (1 - p_e)``; NaN where both only ever used one and the same class. Its
-    derivative by the weight of a task is what the task contributes to ``influence`` and, squared, to ``error``.
+    their common tasks, ``kappa = (p_o - p_e) / (1 - p_e)``; NaN if both only used one and the same class. Its
+    derivative with respect to the weight of a task is the task's contribution to ``influence`` and, squared, to
+    ``error``.
 
     Attributes:
         pairs: first worker, second worker, common tasks, equal votes, (p, 4).
         kappa: (p).
         error: its standard error, (p).
-        influence: derivative of the mean kappa by the weight of each task, (n).
+        influence: derivative of the mean kappa with respect to the weight of each task, (n).
     """
 
     pairs: NDArray[np.int32]
@@ -87,7 +88,7 @@ class PairKappas:
 
     @classmethod
     def of(cls, votes: LastVotes, n_workers: int, n_classes: int) -> PairKappas:
-        """Compare every two workers, the pairs of some first workers at a time."""
+        """Compare every two workers, in batches of first workers."""
         task_ptr, worker, label = votes
         task = task_of_votes(task_ptr)
         order = np.lexsort((worker, task))
@@ -107,11 +108,11 @@ class PairKappas:
 
     @classmethod
     def none(cls, n_tasks: int) -> PairKappas:
-        """Of no pair."""
+        """An instance without pairs."""
         return cls(np.empty((0, 4), dtype=np.int32), np.empty(0), np.empty(0), np.zeros(n_tasks))
 
     def mean_kappa(self) -> float:
-        """Over the pairs that have one; NaN if none has."""
+        """The mean over the pairs that have a kappa; NaN if none has."""
         counted = np.isfinite(self.kappa)
         return float(self.kappa[counted].mean()) if counted.any() else float("nan")
 
@@ -134,16 +135,16 @@ _BY_PAIR = ("pairs", "kappa", "error")
 
 
 def _compared(key: IntArray, mine: IntArray, theirs: IntArray, n_workers: int, n_classes: int) -> PairKappas:
-    """Kappas from all common votes of some pairs; the influence is that of each common vote on its pair.
+    """Kappas from all common votes of some pairs, with the influence of each common vote on its pair.
 
     Args:
         key: ``first worker * n_workers + second worker`` of each common vote.
-        mine: what the first worker says.
-        theirs: what the second worker says.
+        mine: label of the first worker.
+        theirs: label of the second worker.
         n_workers: number of workers.
         n_classes: number of classes.
     """
-    # Pairs are numbered in the order in which they are met. Narrow keys are sorted faster.
+    # Pairs are numbered in the order of first occurrence. Narrow keys are sorted faster.
     keys, at, pair = np.unique(key.astype(np.min_scalar_type(n_workers**2)), return_index=True, return_inverse=True)
     met = np.argsort(at, kind="stable")
     pair = np.argsort(met, kind="stable")[pair]

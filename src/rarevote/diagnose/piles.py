@@ -1,13 +1,13 @@
-"""The piles of a result: items worth a look, and items to take as they are labelled.
+"""The piles of a result: items worth a review, and items to accept as labelled.
 
-What a look at an item is worth is the fall of its expected cost once its class is known
-(:func:`rarevote.decide.review.review_gains`): the order of the piles is the order of a review list. A look *pays* where
-it is worth
+The worth of a review is the fall of the item's expected cost once its class is known
+(:func:`rarevote.decide.review.review_gains`): the order of the piles is the order of a review list. A review is worth
+its cost if its worth is
 
-- more than a look at an item picked at random, which is worth the mean, and
-- at least a tenth of the cheapest mistake: where all mistakes cost the same, it changes at least one label in ten.
+- more than that of a random item, which is the mean, and
+- at least a tenth of the cheapest mistake: with equal costs, it changes at least one label in ten.
 
-The pile ends where the next look no longer pays.
+The pile ends where the next review is no longer worth its cost.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, IntArray
 
-#: a look that pays changes at least this share of the labels, where all mistakes cost the same
+#: a worthwhile review changes at least this share of the labels, if all mistakes cost the same
 PAYS = 0.1
-#: a label of this probability can be taken without a look
+#: a label of this probability can be accepted without a review
 SURE = 0.9
-# Of worths that are all equal none is above their mean, whatever the rounding.
+# If all worths are equal, none is above their mean, whatever the rounding.
 _ROUNDING = 1e-9
 
 
 class Pile(IntEnum):
-    """Where an item lies."""
+    """The pile of an item."""
 
     NOT_FLAGGED = 0
     LOOK = 1
@@ -41,12 +41,12 @@ class Piles:
     """The piles of a result; arrays by item, those with votes first.
 
     Attributes:
-        pile: of every item, a :class:`Pile`, (n).
-        worth: by how much a look at the item lowers the expected cost, (n).
-        n_items: items in each pile, (3).
+        pile: the :class:`Pile` of every item, (n).
+        worth: by how much a review of the item lowers the expected cost, (n).
+        n_items: number of items in each pile, (3).
         least: probability of the least probable label in each pile, NaN for an empty one, (3).
-        most: the same of the most probable label, (3).
-        n_sure: items whose label has a probability of :data:`SURE` or more.
+        most: the same for the most probable label, (3).
+        n_sure: number of items whose label has a probability of at least :data:`SURE`.
     """
 
     pile: IntArray
@@ -58,12 +58,12 @@ class Piles:
 
     @property
     def n_look(self) -> int:
-        """Items that are worth a look."""
+        """Number of items that are worth a review."""
         return int(self.n_items[Pile.LOOK])
 
     @property
     def by_worth(self) -> IntArray:
-        """Numbers of the items, those most worth a look first; ties in their order."""
+        """Numbers of the items, those most worth a review first; ties keep their order."""
         return np.argsort(-self.worth, kind="stable")
 
 
@@ -73,10 +73,10 @@ def make_piles(
     """Sort items into piles.
 
     Args:
-        worth: by how much a look at each item lowers the expected cost, (n).
-        flagged: items that are of the class that matters by the decision, (n).
+        worth: by how much a review of each item lowers the expected cost, (n).
+        flagged: items of the class that matters, by the decision, (n).
         confidence: probability of each label, (n).
-        cheapest: what the cheapest mistake costs.
+        cheapest: cost of the cheapest mistake.
 
     Example:
         >>> confidence = np.array([0.99, 0.97, 0.5, 0.7, 0.95, 0.95, 0.95])

@@ -1,15 +1,15 @@
-"""Who makes the same mistakes, on the same items, and how many independent annotators that leaves.
+"""Annotators who make the same mistakes on the same items, and the effective number of independent annotators.
 
-Models of one make, or people who copy, are fewer opinions than votes. With ``e_r`` whether annotator r is
-wrong on an item, ``R_ab`` is the correlation of ``e_a`` and ``e_b`` over their common items: wrong by gold where there
-is some, else by the votes of all others (those of a and b left out). Of J annotators then::
+Models of one family, or people who copy, are fewer opinions than votes. With ``e_r`` whether annotator r is
+wrong on an item, ``R_ab`` is the correlation of ``e_a`` and ``e_b`` over their common items: wrong by gold if there
+is some, otherwise by the votes of all others (without those of a and b). For J annotators::
 
     effective number of independent annotators = J^2 / sum of the J x J matrix R
 
-Chance alone, classes that all find hard, and a reference that is itself a vote make errors correlate a little. So the
-same is computed for made-up annotators who are independent but have the same skills, on the same items. Two are
-said to make the same mistakes if their correlation exceeds that by 0.2 at least, and by more than any pair of the
-made-up ones. Such pairs are joined to clusters as long as the mean of the excess between two clusters does (average
+Chance, classes that are hard for all, and a reference that is itself a vote make errors correlate slightly. So the
+same is computed for simulated annotators who are independent but have the same skills, on the same items. Two are
+said to make the same mistakes if their correlation exceeds that by at least 0.2, and by more than any pair of the
+simulated ones. Such pairs are merged into clusters as long as the mean excess between two clusters is large (average
 linkage).
 """
 
@@ -32,19 +32,19 @@ from rarevote.crowd.words import count, counted, listed, percent
 from rarevote.diagnose.pairs import last_votes, pairs_with_later, pointer_to
 from rarevote.kernels.plain import task_of_votes
 
-# With fewer common items a correlation says nothing.
+# With fewer common items, a correlation is not meaningful.
 _MIN_COMMON = 20
 _MIN_GOLD = 30
 _MAX_COMPARED = 200
 _MIN_EXCESS = 0.2
-# Pairs of votes that are looked at in all, and times that independent annotators are made up.
+# The total number of pairs of votes that are used, and how often independent annotators are simulated.
 _MAX_PAIRS = 4_000_000
 _MAX_NULLS, _MIN_NULLS = 100, 5
 _PAIRS_OF_NULLS = 40_000_000
 _TASKS_AT_ONCE = 1_000_000
-# As if everybody had answered so many more items of a class like the average of all.
+# As if every annotator had answered this many more items of a class like the average.
 _MADE_UP_VOTES = 4.0
-# A cluster outvotes the rest if that decides at least so many labels.
+# A cluster outvotes the rest if that decides at least this many labels.
 _MIN_OUTVOTED, _MANY_OUTVOTED = 3, 0.01
 
 
@@ -55,10 +55,10 @@ class Cluster:
     Attributes:
         members: numbers of the annotators in the crowd.
         names: their names.
-        n_models: how many of them are models.
+        n_models: number of models among them.
         correlation: mean correlation of the errors of two of them.
-        n_effective: how many independent ones they amount to.
-        n_outvoted: items on which they all agree and win, and would not if they counted as so many independent ones.
+        n_effective: effective number of independent annotators among them.
+        n_outvoted: number of items on which they agree and win, but would not with their effective number of votes.
     """
 
     members: IntArray
@@ -69,7 +69,7 @@ class Cluster:
     n_outvoted: int
 
     def figures(self) -> dict[str, Any]:
-        """The same as plain values for JSON."""
+        """The cluster as plain values for JSON."""
         names = ("n_models", "correlation", "n_effective", "n_outvoted")
         return {"annotators": self.names} | {name: getattr(self, name) for name in names}
 
@@ -81,13 +81,13 @@ class ErrorsAlike:
     Attributes:
         workers: numbers of the annotators that are compared, (J).
         names: their names, (J).
-        correlation: of errors, (J, J), with ones on the diagonal; NaN where two have too few common items.
-        common: items that they are compared on, (J, J).
-        reference: what an error is measured by: "gold" or "others".
-        n_items: items with a reference.
-        clusters: of at least two each, the largest first.
-        n_effective: how many independent annotators they amount to; NaN where no one can be compared.
-        n_tasks: of the crowd.
+        correlation: correlation of errors, (J, J), with ones on the diagonal; NaN if two have too few common items.
+        common: number of items on which they are compared, (J, J).
+        reference: the reference for errors: "gold" or "others".
+        n_items: number of items with a reference.
+        clusters: clusters of at least two, the largest first.
+        n_effective: effective number of independent annotators; NaN if none can be compared.
+        n_tasks: number of tasks of the crowd.
     """
 
     workers: IntArray
@@ -102,7 +102,7 @@ class ErrorsAlike:
 
     @property
     def group(self) -> IntArray:
-        """The same number for all of a cluster, another for all others, (J)."""
+        """The number of the cluster of each annotator; those in none have their own number, (J)."""
         place = numbered(self.workers.tolist())
         group = np.arange(len(self.workers))
         for cluster in self.clusters:
@@ -111,7 +111,7 @@ class ErrorsAlike:
         return np.unique(group, return_inverse=True)[1]
 
     def closest(self, most: int) -> list[tuple[str, str, float, int]]:
-        """The pairs whose errors correlate most: both names, the correlation, the items they are compared on."""
+        """The pairs whose errors correlate most: both names, the correlation, the number of compared items."""
         first, second = np.triu_indices(len(self.names), 1)
         known = np.isfinite(self.correlation[first, second])
         first, second = first[known], second[known]
@@ -123,7 +123,7 @@ class ErrorsAlike:
 
     @property
     def warnings(self) -> list[str]:
-        """What to know where a few who make the same mistakes outvote the rest, in sentences; mostly empty."""
+        """Warnings if a few annotators with the same mistakes outvote the rest; usually empty."""
         said = []
         for cluster in self.clusters:
             if cluster.n_outvoted >= max(_MIN_OUTVOTED, _MANY_OUTVOTED * self.n_tasks):
@@ -137,7 +137,7 @@ class ErrorsAlike:
         return said
 
     def sentences(self) -> list[str]:
-        """What was found, in words."""
+        """The results as sentences."""
         if not np.isfinite(self.n_effective):
             return []
         n, by = len(self.workers), "gold" if self.reference == "gold" else "the votes of all others"
@@ -157,7 +157,7 @@ class ErrorsAlike:
         return said
 
     def figures(self) -> dict[str, Any]:
-        """The same as plain values for JSON."""
+        """The results as plain values for JSON."""
         return {
             "reference": self.reference,
             "n_items": self.n_items,
@@ -189,7 +189,7 @@ def errors_alike(
 
     Args:
         crowd: the votes.
-        gold: known class of each task or -1, (n_tasks); fewer than 30 known tasks are too few to go by.
+        gold: known class of each task or -1, (n_tasks); fewer than 30 known tasks are too few to be used.
         models: names of the workers that are models.
     """
     known = np.full(crowd.n_tasks, -1) if gold is None else np.asarray(gold, dtype=np.int64)
@@ -199,7 +199,7 @@ def errors_alike(
     found, common = compared.correlation(references)
     null, highest = _of_independent(compared, references)
     excess = found - null
-    # Against gold the errors are what they are; against a vote only what exceeds the vote's own errors counts.
+    # With gold, errors are exact; with votes as the reference, only the excess over the reference's own errors counts.
     correlation = found if by_gold else np.clip(excess, -1.0, 1.0)
     np.fill_diagonal(correlation, 1.0)
     groups = _linked(excess, common, highest)
@@ -259,16 +259,16 @@ def _mean_between(correlation: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """Votes on some tasks of a crowd, the last of each worker on a task, and the workers to compare.
+    """Votes on some tasks of a crowd, only the last of each worker on a task, and the workers to compare.
 
     Attributes:
         task_ptr: where the votes of each task begin.
-        worker: of each vote.
-        label: of each vote.
+        worker: worker of each vote.
+        label: label of each vote.
         tasks: numbers of these tasks in the crowd.
         workers: numbers of the workers, (J).
-        n_classes: of the crowd.
-        n_all: workers of the crowd.
+        n_classes: number of classes of the crowd.
+        n_all: number of workers of the crowd.
     """
 
     task_ptr: IntArray
@@ -281,7 +281,7 @@ class _Compared:
 
     @classmethod
     def of(cls, crowd: Annotations, wanted: NDArray[np.bool_]) -> _Compared:
-        """Only these tasks, fewer of them if they are very many, and the busiest workers on them."""
+        """Only these tasks, or a part of them if there are very many, and the workers with the most votes on them."""
         sizes = np.diff(crowd.task_ptr)
         n_pairs = sum(_n_pairs(sizes[part][wanted[part]]) for part in row_parts(len(sizes)))
         chosen = np.flatnonzero(wanted & (sizes > 1))
@@ -302,7 +302,7 @@ class _Compared:
 
     @cached_property
     def _pairs(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Votes of every two compared workers on a task, and the cell of both workers in a table (J, J)."""
+        """Votes of every two compared workers on a task, and the index of the pair in a table (J, J)."""
         slots = np.full(self.n_all, -1, dtype=np.int64)
         slots[self.workers] = np.arange(len(self.workers))
         slot = slots[self.worker]
@@ -317,8 +317,8 @@ class _Compared:
     def correlation(self, known: IntArray, label: IntArray | None = None) -> tuple[FloatArray, IntArray]:
         """Correlation of errors and the number of common tasks of every two, (J, J) each.
 
-        An error is a vote that differs from the known class of the task. Where no class is known at all, it is one that
-        differs from the class that most others (those not of the pair) voted for; where there is no single such class,
+        An error is a vote that differs from the known class of the task. If no class is known, it is a vote that
+        differs from the class that most others (not of the pair) voted for; if there is no single such class,
         the task does not count for the pair.
         """
         votes = self.label if label is None else label
@@ -340,7 +340,7 @@ class _Compared:
         )
         spread = np.sqrt(first * (n - first) * second * (n - second))
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Somebody without any error errs with nobody.
+            # An annotator without errors shares none.
             upper = np.where(n < _MIN_COMMON, np.nan, np.where(spread > 0, (n * both - first * second) / spread, 0.0))
         lower = np.tril_indices(len(upper), -1)
         upper[lower], n[lower] = upper.T[lower], n.T[lower]
@@ -348,12 +348,12 @@ class _Compared:
 
 
 def _standing(task: IntArray, label: IntArray, n_tasks: int, n_classes: int) -> tuple[IntArray, IntArray]:
-    """How the votes on tasks stand, as far as two votes fewer can change which class leads.
+    """The standing of the votes on tasks, as far as removing two votes can change which class leads.
 
     Returns:
         For each task, the leads of the first class over the second, of that over the third, of that over the fourth,
         0 to 3 each, as digits of a number to the base of 4. For each vote, whether its class is the first (0), second
-        (1) or third (2) of its task, or a later one (3).
+        (1) or third (2) of its task, or a lower one (3).
     """
     width = max(n_classes, 4)
     cell = label * n_tasks + task
@@ -373,7 +373,7 @@ def _largest_four(rows: IntArray) -> list[IntArray]:
     if len(rows) > 4:
         rows = np.ascontiguousarray(np.partition(np.ascontiguousarray(rows.T), len(rows) - 4, axis=1)[:, -4:].T)
     a, b, c, d = rows
-    # A sorting network: whole rows are compared at a time.
+    # A sorting network that compares whole rows at a time.
     a, b = np.maximum(a, b), np.minimum(a, b)
     c, d = np.maximum(c, d), np.minimum(c, d)
     a, c = np.maximum(a, c), np.minimum(a, c)
@@ -384,9 +384,9 @@ def _largest_four(rows: IntArray) -> list[IntArray]:
 
 @cache
 def _outcomes() -> IntArray:
-    """What two votes are by the class that leads without them, for every standing, place of one and place of the other.
+    """Whether two votes are right by the class that leads without them, for every standing and rank of both votes.
 
-    Without two votes no class but the first three can lead alone, and a lead of three or more is safe.
+    After removing two votes, only the first three classes can lead alone, and a lead of three or more is safe.
 
     Returns:
         0 if both are right, 1 if the second is wrong, 2 if the first is, 3 if both are, 4 if no single class leads.
@@ -400,10 +400,10 @@ def _outcomes() -> IntArray:
 
 
 def _of_independent(compared: _Compared, known: IntArray) -> tuple[FloatArray, float]:
-    """Mean correlation of made-up independent workers, (J, J), and the largest deviation, in standard errors.
+    """Mean correlation of simulated independent workers, (J, J), and the largest deviation, in standard errors.
 
-    Their skills are those of the real ones: shares of each class recognised, by gold or by the votes of all others. By
-    gold the classes are known; else they are drawn from the shares of the votes.
+    Their skills are those of the real ones: shares of each class recognised, by gold or by the votes of all others.
+    With gold, the classes are known; otherwise they are drawn from the shares of the votes.
     """
     size = np.diff(compared.task_ptr)
     task = np.repeat(np.arange(len(size)), size)
@@ -443,10 +443,10 @@ def _of_independent(compared: _Compared, known: IntArray) -> tuple[FloatArray, f
 
 
 def _linked(excess: FloatArray, common: IntArray, highest: float) -> list[IntArray]:
-    """Average linkage: join the two clusters of the largest mean excess, while it is large and no accident."""
+    """Average linkage: join the two clusters with the largest mean excess, while it is large and significant."""
     known = np.isfinite(excess)
     sums, pairs = np.where(known, excess, 0.0), known.astype(np.float64)
-    error = np.where(known, 1 / np.sqrt(np.maximum(common, 1)), 0.0)  # summed beside it: no credit for many pairs
+    error = np.where(known, 1 / np.sqrt(np.maximum(common, 1)), 0.0)  # summed likewise: many pairs are no advantage
     for table in (sums, pairs, error):
         np.fill_diagonal(table, 0.0)
     groups = [[j] for j in range(len(excess))]
@@ -468,12 +468,12 @@ def _linked(excess: FloatArray, common: IntArray, highest: float) -> list[IntArr
 
 
 def _n_pairs(sizes: IntArray) -> int:
-    """Pairs of votes on tasks of so many votes."""
+    """Number of pairs of votes on tasks with these numbers of votes."""
     return int((sizes * (sizes - 1) // 2).sum())
 
 
 def _outvoted(crowd: Annotations, members: IntArray, n_effective: float) -> int:
-    """Items that the members decide by their number: they agree and win, but not with as many votes as opinions."""
+    """Number of items that the members decide by number: they agree and win, but not with their effective votes."""
     is_member = np.zeros(crowd.n_workers, dtype=bool)
     is_member[members] = True
     K, found = crowd.n_classes, 0

@@ -1,7 +1,7 @@
-"""The tail of a scale as a question of two classes: what a diagnosis says of it.
+"""The tail of a scale as a two-class problem: its part of a diagnosis.
 
-Votes, probabilities, labels and truth are merged into "of the tail" and "not of it"; everything else is described as it
-is for two classes.
+Votes, probabilities, labels and truth are merged into "in the tail" and "not in the tail"; everything else is described
+as for two classes.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def tail_view(
     posterior: FloatArray,
     truth: Mapping[Any, Any] | None = None,
 ) -> Diagnosis:
-    """What a diagnosis says of a tail.
+    """The diagnosis of a tail.
 
     Args:
-        found: of all classes.
-        probabilities: of all items, those with votes first.
+        found: the diagnosis of all classes.
+        probabilities: probabilities of all items, those with votes first.
         decision: the labels, and the items that are flagged for the tail.
         rare: the tail.
-        posterior: what the method itself calls its posterior, (n_tasks, n_classes).
+        posterior: the method's own posterior, (n_tasks, n_classes).
         truth: true labels.
     """
     names = object_array([rare.name, f"not {rare.name}"])

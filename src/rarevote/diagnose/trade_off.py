@@ -1,4 +1,4 @@
-"""The trade-off of a class: what flagging fewer or more items gives."""
+"""The trade-off of a class: recall and precision for fewer or more flagged items."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.expectations import Expectations, Expected
 from rarevote.diagnose.items import Items
 
-# A curve of so many points looks smooth and weighs little.
+# A curve with this many points looks smooth and takes little space.
 _CURVE_POINTS = 200
 
 
 @dataclass(frozen=True)
 class Point:
-    """A set of flagged items: how many, the share of the class that is in it, the share of it that has the class.
+    """A set of flagged items: its size, recall and precision for the class.
 
-    Recall is nan if nothing has the class, precision if nothing is flagged.
+    Recall is NaN if no item has the class, precision if no item is flagged.
     """
 
     n_flagged: int
@@ -29,17 +29,17 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """What flagging fewer or more items as one class gives, the most probable ones first.
+    """Recall and precision of one class for fewer or more flagged items, the most probable first.
 
     Attributes:
         class_code: the class.
         threshold: items with at least this probability of the class are flagged.
-        n_flagged: their number.
+        n_flagged: number of flagged items.
         recall: share of the class that is flagged.
         precision: share of the flagged items that have the class.
-        chosen: the items that got the label.
-        majority: the items that a majority vote would have given it.
-        from_truth: whether recall and precision were counted on the truth, or else expected.
+        chosen: the items with the label.
+        majority: the items to which a majority vote gives it.
+        from_truth: whether recall and precision were counted with the truth (or are expected).
     """
 
     class_code: int
@@ -55,12 +55,12 @@ class TradeOff:
 def expected_trade_off(
     items: Items, class_code: int, believed: FloatArray, expected: Expectations, of_majority: Expected
 ) -> TradeOff:
-    """The trade-off of one class as it is expected.
+    """The expected trade-off of one class.
 
     Args:
-        believed: probability that each item is of the class, as far as it is believed, (n).
-        expected: of the labels as they are, which the curve's point repeats: a figure is the same wherever it stands.
-        of_majority: the recall expected of a majority vote.
+        believed: corrected probability that each item is of the class, (n).
+        expected: expectations of the current labels, shown at their point: a figure must be the same everywhere.
+        of_majority: the expected recall of a majority vote.
     """
     curve = trade_off(items, class_code, believed, np.arange(len(items.label)))
     chosen = replace(curve.chosen, recall=expected.recall.value, precision=expected.precision.value)
@@ -69,19 +69,19 @@ def expected_trade_off(
 
 
 def trade_off(items: Items, class_code: int, is_class: FloatArray, known: IntArray, n_unvoted: int = 0) -> TradeOff:
-    """The trade-off of one class, counted on the truth.
+    """The trade-off of one class, counted with the truth.
 
     Args:
         is_class: 1 for items that have the class and 0 for the others, (n_known).
-        known: numbers of the items that ``is_class`` speaks of.
-        n_unvoted: items without votes that have the class: no decision finds them.
+        known: numbers of the items in ``is_class``.
+        n_unvoted: number of items without votes that have the class: no decision finds them.
     """
     probability = items.probabilities[known, class_code]
     mass = is_class
     order = np.argsort(-probability, kind="stable")
     found, total = np.cumsum(mass[order]), float(mass.sum()) + n_unvoted
     count = np.arange(1, len(order) + 1)
-    # Items of equal probability stand or fall together: only the last of them is a point of the curve.
+    # Items of equal probability are flagged together: only the last of them is a point of the curve.
     threshold = probability[order]
     ends = np.flatnonzero(np.append(threshold[:-1] > threshold[1:], True))
     recall = found[ends] / total if total > 0 else np.full(len(ends), np.nan)
@@ -99,7 +99,7 @@ def trade_off(items: Items, class_code: int, is_class: FloatArray, known: IntArr
 
 
 def _evenly(recall: FloatArray) -> IntArray:
-    """Numbers of points that stand about evenly along the recall, the first and the last among them."""
+    """Numbers of points that are about evenly spaced along the recall, including the first and the last."""
     if len(recall) <= _CURVE_POINTS or not np.isfinite(recall).all():
         return np.arange(len(recall))[:_CURVE_POINTS]
     wanted = np.linspace(recall[0], recall[-1], _CURVE_POINTS)

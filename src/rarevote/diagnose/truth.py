@@ -1,4 +1,4 @@
-"""Where answers are known: what the result and a majority vote got right, and whether the probabilities hold."""
+"""Comparison with the truth: what the result and a majority vote got right, and the calibration of probabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rarevote.errors import InputError
 from rarevote.scoring.metrics import Scores, score
 
 _BINS = 10
-# Stands for no answer: equal to no class, whatever the names in the data.
+# Represents no answer: not equal to any class, whatever the names in the data.
 _SILENT = object()
 # Two-sided 95% of a normal distribution.
 _NORMAL_95 = 1.959963984540054
@@ -31,9 +31,9 @@ class Calibration:
         predicted: mean probability in the group.
         observed: share of the group that has the class.
         low: lower end of the 95% interval of that share (Wilson).
-        high: its upper end.
-        count: items in the group.
-        error: mean distance of predicted and observed over all items.
+        high: upper end of the interval.
+        count: number of items in the group.
+        error: mean difference between predicted and observed over all items.
     """
 
     predicted: FloatArray
@@ -46,24 +46,24 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class TruthCheck:
-    """The result against the truth, labels that the fit was given as gold left out.
+    """The result compared with the truth, without labels that the fit used as gold.
 
     An item without votes has no answer: it is a miss of its class for the result and for a majority vote.
 
     Attributes:
         items: numbers of the items with votes and a true label.
-        n_given: true labels left out because the fit was given them as gold.
-        n_unseen: true labels of what is not an item.
-        classes: names of all classes that were known or decided, sorted.
+        n_given: number of true labels left out because the fit used them as gold.
+        n_unseen: number of true labels for unknown items.
+        classes: names of all true or decided classes, sorted.
         truth: number of the true class in ``classes``, per item.
-        unvoted: the same of items without votes and with a true label.
-        unvoted_label: their labels, likewise, -1 for no answer: without features they have none.
+        unvoted: the same for items without votes that have a true label.
+        unvoted_label: their labels, likewise, -1 for no answer, as without features.
         label: number of the label in ``classes``, or -1 for no answer, per item.
         majority: number of the majority vote in ``classes``, per item.
         scores: figures of the result.
         majority_scores: figures of the majority vote.
-        calibration: of the probabilities of the rare class.
-        posterior_calibration: the same for what the method itself calls its posterior.
+        calibration: calibration of the probabilities of the rare class.
+        posterior_calibration: the same for the method's own posterior.
     """
 
     items: IntArray
@@ -82,21 +82,21 @@ class TruthCheck:
 
     @property
     def n_checked(self) -> int:
-        """Items that are compared with the truth."""
+        """Number of items that are compared with the truth."""
         return len(self.items) + len(self.unvoted)
 
     @property
     def n_true(self) -> IntArray:
-        """Items of every class, (n_classes)."""
+        """Number of items of every true class, (n_classes)."""
         return np.bincount(np.concatenate([self.truth, self.unvoted]), minlength=len(self.classes))
 
     @property
     def n_true_by_name(self) -> dict[Hashable, int]:
-        """The same by name of the class."""
+        """Number of items of every true class, by name."""
         return dict(zip(self.classes, self.n_true.tolist(), strict=True))
 
     def confusion(self) -> list[tuple[int, int, int]]:
-        """Triples (true class, label, items), the largest count first; numbers of ``classes``, -1 for no answer."""
+        """Triples (true class, label, count), the largest count first; indices into ``classes``, -1 for no answer."""
         both = np.concatenate([self.truth, self.unvoted]), np.concatenate([self.label, self.unvoted_label])
         pairs, count = np.unique(np.column_stack(both), axis=0, return_counts=True)
         order = np.argsort(-count, kind="stable")
@@ -115,15 +115,15 @@ def check_truth(
     """Compare the result with the truth.
 
     Args:
-        items: those with votes.
-        names: of the classes, (n_classes).
+        items: the items with votes.
+        names: names of the classes, (n_classes).
         truth: the true label by name of the item.
         rare: number of the class that matters.
-        posterior: what the method itself calls its posterior, (n_tasks, n_classes).
-        unvoted: number of the class that items without votes got, -1 for no answer, by name.
+        posterior: the method's own posterior, (n_tasks, n_classes).
+        unvoted: class number of the label of items without votes, -1 for no answer, by name.
 
     Raises:
-        InputError: no item with votes has a true label, or all of these were given to the fit.
+        InputError: no item with votes has a true label, or the fit used all of these as gold.
     """
     answers = [truth.get(name) for name in items.names.tolist()]
     has_answer = np.array([answer is not None for answer in answers], dtype=bool)
@@ -134,7 +134,7 @@ def check_truth(
         raise InputError("every task with a true label was also given as gold: nothing is left to check against")
     true_names = [answers[i] for i in numbers]
     majority_names = names[items.majority[numbers]].tolist()
-    by_code = [*names.tolist(), _SILENT]  # last, where -1 finds it
+    by_code = [*names.tolist(), _SILENT]  # last, so that index -1 picks it
     label_names = [by_code[code] for code in items.label[numbers].tolist()]
     without = [name for name in unvoted if truth.get(name) is not None]
     missed = [truth[name] for name in without]
@@ -165,7 +165,7 @@ def check_truth(
 
 
 def calibration_groups(probability: FloatArray, is_class: FloatArray) -> Calibration:
-    """Group items into ten steps of probability and compare each with what was observed.
+    """Group items by probability into ten bins and compare each with the observed share.
 
     >>> found = calibration_groups(np.array([0.02, 0.04, 0.93, 0.97]), np.array([0.0, 0.0, 1.0, 0.0]))
     >>> found.predicted.round(2).tolist(), found.observed.tolist(), found.count.tolist(), round(found.error, 2)
@@ -187,5 +187,5 @@ def wilson(share: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
     squared = _NORMAL_95**2
     centre = (share + squared / (2 * count)) / (1 + squared / count)
     half = _NORMAL_95 / (1 + squared / count) * np.sqrt(share * (1 - share) / count + squared / (4 * count**2))
-    # At a share of 0 or 1 the end is that value, but for rounding.
+    # At a share of 0 or 1, the end is that value, except for rounding.
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)

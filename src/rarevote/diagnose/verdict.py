@@ -1,6 +1,6 @@
-"""The verdict on labels, by how many of them are expected to be right.
+"""The verdict on labels, from the share that is expected to be right.
 
-On real crowds the expected accuracy ranks them better than any finding does (``benchmarks/check.py``).
+The expected accuracy ranks real crowds better than any finding does (``benchmarks/check.py``).
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from rarevote.diagnose.agreement import AnnotatorAgreement
 
 Weight = Literal["note", "care", "stop"]
 
-#: the verdict by how grave it is
+#: the verdicts by weight
 VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care", "stop": "do not use"}
 
-# Labels of which so many are expected to be right can be used; of which fewer than so many are, should not.
+# From the first share of expected right labels, they can be used; below the second, they should not be.
 _ACCURATE, _INACCURATE = 0.9, 0.65
-# Krippendorff's alpha up to which agreement is that of chance.
+# Krippendorff's alpha up to which agreement counts as chance.
 _NO_AGREEMENT = 0.05
 
 
 def chance_agreement(agreement: AnnotatorAgreement) -> str:
-    """Says that annotators agree hardly more than by chance, so they cannot answer; empty where they agree more."""
+    """A sentence if annotators agree hardly more than by chance, so that they cannot answer; empty otherwise."""
     high = agreement.intervals["alpha"][1]
-    # Of one class, alpha is NaN: there is nothing to disagree about.
+    # With one class, alpha is NaN: there is nothing to disagree about.
     is_chance = agreement.alpha < _NO_AGREEMENT and not high > _NO_AGREEMENT
     return "annotators agree hardly more than by chance" if is_chance else ""
 
 
 def weight_of(accuracy: Expected, *, is_unproved_jury: bool = False) -> Weight:
-    """How serious it is that only so many labels are expected to be right.
+    """The weight of a verdict, from the expected share of right labels.
 
     Args:
         accuracy: expected share of the labels that are right.
-        is_unproved_jury: whether models cast most of the votes, and no gold shows how accurate they are: never "note".
+        is_unproved_jury: whether models cast most of the votes, and no gold shows how accurate they are: then never
+            "note".
 
     >>> [weight_of(Expected(value, 0.0, 1.0)) for value in (0.9, 0.899, 0.65, 0.649, float("nan"))]
     ['note', 'care', 'care', 'stop', 'care']
@@ -50,7 +51,7 @@ def weight_of(accuracy: Expected, *, is_unproved_jury: bool = False) -> Weight:
 
 
 def why_weight(accuracy: Expected, *, is_unproved_jury: bool = False) -> str:
-    """The same in words, for the verdict.
+    """The reason for the weight, as text for the verdict.
 
     >>> why_weight(Expected(0.93, 0.8, 0.97))
     '93% of the labels are expected to be right (80% to 97%)'

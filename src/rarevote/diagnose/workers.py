@@ -1,13 +1,13 @@
-"""Who is good at what: votes, accuracy per class with its interval, and the profile of every annotator.
+"""The annotators: votes, accuracy per class with its interval, and profile.
 
-The accuracy of annotator ``r`` on class ``k`` is the share of class ``k`` that they recognise, on items as they come.
-The classes of the items are not certain, so each vote counts as far as its item is of the class
+The accuracy of annotator ``r`` on class ``k`` is the share of class ``k`` that they recognise, on typical items.
+The classes of the items are not certain, so each vote is weighted by the probability of the class
 (:mod:`rarevote.decide.probabilities`)::
 
     a_rk ~ Beta(hits_rk + s m_k, misses_rk + s (1 - m_k)),    s = 4
 
 with the expected hits and misses, and ``m_k`` the share that all annotators together recognise: as if each had
-answered four more items like the average person, so that no one is perfect after one vote. The probabilities are
+answered four more items like the average annotator, so that none is perfect after one vote. The probabilities are
 tempered, which draws recalls of a rare class towards the average: on the shipped rail example 25 of 40 intervals cover
 the recall of defects that the truth shows (33 of 40 with Dawid–Skene's probabilities).
 """
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 _MADE_UP_VOTES = 4.0
 _MAX_DRAWS, _MIN_DRAWS = 200, 40
-_MAX_VALUES = 40_000_000  # of all draws together, so that a large crowd does not fill the memory
+_MAX_VALUES = 40_000_000  # size of all draws together, to bound memory for a large crowd
 _TAILS = (0.025, 0.975)
 
 
 class Profile(IntEnum):
-    """What an annotator surely recognises more often than chance, of the majority and the minority class."""
+    """Which of the majority and the minority class an annotator recognises more often than by chance."""
 
     NEITHER = 0
     MAJORITY_ONLY = 1
@@ -57,7 +57,7 @@ PROFILE_WORDS: dict[Profile, str] = {
 
 
 def profile_meanings(rare: Any, common: Any) -> dict[Profile, str]:
-    """What each profile means for these two classes: what the intervals support, and no more."""
+    """The meaning of each profile for these two classes: only what the intervals support."""
     return {
         Profile.BOTH: "clearly better than chance on both",
         Profile.MAJORITY_ONLY: f"on {quoted(str(rare))}, chance is not ruled out",
@@ -77,14 +77,14 @@ class Workers:
 
     Attributes:
         names: as given.
-        n_votes: votes of each.
-        n_abstentions: answers that were not votes.
+        n_votes: number of votes of each.
+        n_abstentions: number of answers that were not votes.
         agreement: share of a worker's votes that equal the label of their item, among items that have one.
         seen: expected number of a worker's votes on items of each class, ``sum_i P(class of i is k)``.
-        accuracy: probability to recognise a class.
+        accuracy: probability of recognising a class.
         low: lower end of the 95% interval of the accuracy.
-        high: its upper end.
-        profile: a :class:`Profile` each.
+        high: upper end of the interval.
+        profile: the :class:`Profile` of each.
     """
 
     names: NDArray[np.object_]
@@ -99,7 +99,7 @@ class Workers:
 
     @property
     def ability(self) -> FloatArray:
-        """The accuracy on the scale of abilities: ``log(a / (1 - a))``."""
+        """The accuracy on the logit scale: ``log(a / (1 - a))``."""
         return logit(self.accuracy)
 
     @property
@@ -108,7 +108,7 @@ class Workers:
         return np.asarray((self.seen * self.accuracy).sum(axis=0) / np.maximum(self.seen.sum(axis=0), 1e-12))
 
     def count(self, profile: Profile) -> int:
-        """How many annotators have that profile."""
+        """Number of annotators with this profile."""
         return int((self.profile == profile).sum())
 
 
@@ -116,7 +116,7 @@ def describe_workers(crowd: Annotations, labels: IntArray, p: FloatArray, *, rar
     """Describe the annotators of a crowd.
 
     Args:
-        labels: class number that each task was given, or -1, (n_tasks).
+        labels: class number of each task's label, or -1, (n_tasks).
         p: probability of every class, (n_tasks, n_classes).
     """
     worker = crowd.worker.astype(np.int64)
@@ -157,7 +157,7 @@ def logit(shares: FloatArray) -> FloatArray:
 def recognition(crowd: Annotations, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accuracy of every worker per class with its interval: mean, lower and upper end, (n_workers, n_classes) each.
 
-    The probabilities of the classes weigh a worker's votes; what remains is the chance of the votes.
+    The class probabilities weight a worker's votes; the intervals cover only the sampling error of the votes.
     """
     rng = np.random.default_rng(0)
     size = crowd.n_workers * crowd.n_classes
@@ -168,12 +168,12 @@ def recognition(crowd: Annotations, p: FloatArray) -> tuple[FloatArray, FloatArr
     for number in range(n_draws):
         sampled[number] = rng.beta(right, wrong)
     low, high = np.quantile(sampled, _TAILS, axis=0, overwrite_input=True)
-    # A mean can lie outside the central interval of a very skewed distribution, where a chart would look broken.
+    # A mean can lie outside the central interval of a very skewed distribution, which would look wrong in a chart.
     return mean, np.minimum(low, mean), np.maximum(high, mean)
 
 
 def mean_recognition(crowd: Annotations, p: FloatArray) -> FloatArray:
-    """The means of :func:`recognition` alone, without the draws behind its intervals, (n_workers, n_classes)."""
+    """Only the means of :func:`recognition`, without the draws for its intervals, (n_workers, n_classes)."""
     right, wrong = _right_and_wrong(crowd, p)
     return right / (right + wrong)
 
@@ -198,25 +198,25 @@ def _weighed(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray,
     return hits, seen
 
 
-# Up to this many classes every one has its columns in the file; beyond, the rare and the most frequent one have.
+# Up to this many classes, each has its columns in the file; with more, only the rare and the most frequent one.
 _MAX_CLASSES = 50
 
 
 def annotator_order(found: Diagnosis, sort: str) -> NDArray[Any]:
-    """Numbers of the annotators in the order asked for; the busier first where that leaves it open."""
+    """Numbers of the annotators in the requested order; ties go to the one with more votes."""
     workers = found.workers
     busy = -workers.n_votes
     if sort == "name":
         return np.arange(len(workers.names))
     if sort == "votes":
         return np.argsort(busy, kind="stable")
-    # The lower end of the interval, so that one lucky vote leads no list.
+    # The lower end of the interval, so that one lucky vote does not lead a list.
     key = -workers.low[:, found.rare] if sort == "rare" else -workers.agreement
     return np.lexsort((busy, key))
 
 
 def told_classes(found: Diagnosis, most: int) -> list[int]:
-    """Numbers of the classes to speak of, the rare one first."""
+    """Numbers of the classes to show, the rare one first."""
     names = range(len(found.classes.names))
     if len(names) > most:
         return list(dict.fromkeys((found.rare, found.common)))
@@ -224,7 +224,7 @@ def told_classes(found: Diagnosis, most: int) -> list[int]:
 
 
 def lean_words(lean: float) -> str:
-    """How many grades high or low an annotator rates, in words.
+    """How many grades high or low an annotator rates, as text.
 
     >>> lean_words(0.62), lean_words(-1.0), lean_words(0.04)
     ('0.6 grades high', '1.0 grades low', 'as the crowd')
@@ -256,7 +256,7 @@ def annotator_rows(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
 
 
 def annotator_figures(found: Diagnosis, method: str, columns: dict[str, Any]) -> dict[str, Any]:
-    """Annotators, profiles and the jury condition in figures."""
+    """Figures of the annotators, profiles and the jury condition."""
     jury, names = found.classes.jury, found.classes.names
     lists = {name: values.tolist() for name, values in columns.items()}
     return {
@@ -271,7 +271,7 @@ def annotator_figures(found: Diagnosis, method: str, columns: dict[str, Any]) ->
                 "left_side": float(jury.left_side[k]),
                 "mean_recall": float(jury.mean_margin[k] + 0.5),
                 "n_specialists": int(jury.n_good[k]),
-                # JSON has no infinity, which is the number where nobody is above one half.
+                # JSON has no infinity, which is the value if no annotator is above one half.
                 "missing_specialists": int(missing) if isfinite(missing := jury.missing_specialists[k]) else None,
             }
             for k, name in enumerate(names.tolist())
