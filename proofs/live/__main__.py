@@ -145,7 +145,7 @@ def pull_and_push(proof: Proof, people: Mapping[str, Person], project: int) -> N
     for _ in range(2):
         proof.run(*push)
     once = Counter({task["id"]: 1 for task in proof.lead.tasks(project)})
-    proof.claim("pushed twice: one prediction a task", once, proof.own_predictions(project))
+    proof.claim("pushed twice: one prediction per task", once, proof.own_predictions(project))
     results = {int(row["task"]): row for row in rows_of(proof.folder / "result.csv")}
     shown = {
         task["id"]: task["predictions"][0]["result"][0]["value"]["choices"][0] for task in proof.lead.tasks(project)
@@ -194,7 +194,7 @@ def kill_push(proof: Proof, kills: int) -> int:
     proof.rows[-1]["found"] = f"left {parts} of {N_LARGE}"
     proof.run(*push)
     once = Counter({task["id"]: 1 for task in json.loads((proof.folder / "large.json").read_text())})
-    proof.claim(f"push resumed after {kills} kills: one prediction a task", once, proof.own_predictions(project))
+    proof.claim(f"push resumed after {kills} kills: one prediction per task", once, proof.own_predictions(project))
     return project
 
 
@@ -213,16 +213,16 @@ def kill_watch(proof: Proof, people: Mapping[str, Person], project: int, kills: 
             proof.kill(*watch, when=lambda before=before: _stamp(result) != before)  # type: ignore[misc]
     proof.run(*watch, "--rounds", "2")
     once = Counter({task["id"]: 1 for task in proof.lead.tasks(project)})
-    proof.claim(f"watch resumed after {kills} kills: one prediction a task", once, proof.own_predictions(project))
+    proof.claim(f"watch resumed after {kills} kills: one prediction per task", once, proof.own_predictions(project))
     proof.run("aggregate", "watched/export.json", "--out", "undisturbed.csv", "-q")
     calm, watched = (proof.folder / name for name in ("undisturbed.csv", "watched/result.csv"))
-    proof.claim("its result is that of an aggregate nobody disturbed", calm.read_bytes(), watched.read_bytes())
+    proof.claim("its result is that of an undisturbed aggregate", calm.read_bytes(), watched.read_bytes())
     asked = [task["data"]["task"] for task in proof.lead.tasks(review)]
     proof.claim("review project: five items, none twice", (5, 5), (len(asked), len(set(asked))))
     for task in proof.lead.tasks(review):
         people["ann"].annotate(task["id"], truth(task["data"]["text"]))
     said = proof.figures(*watch, "--rounds", "1")
-    proof.claim("five answers come back as gold", 5, said["answered"])
+    proof.claim("five answers are read as gold", 5, said["answered"])
 
 
 def _stamp(path: Path) -> int:
@@ -272,7 +272,7 @@ def certify(proof: Proof, people: Mapping[str, Person], project: int) -> None:
 def legacy_token(proof: Proof, project: int) -> None:
     pull = ("pull", "label-studio", "--project", str(project), "--out", "legacy.json")
     found = proof.lead.browser.get("/api/current-user/token").json()["token"]
-    proof.claim("a legacy token is refused by default, and said so", True,
+    proof.claim("a legacy token is refused by default, and the message says so", True,
                 "legacy token is refused" in proof.run(*pull, token=found, code=1))  # fmt: skip
     proof.lead.post("/api/jwt/settings", {"api_tokens_enabled": True, "legacy_api_tokens_enabled": True})
     proof.run(*pull, token=found)
@@ -284,8 +284,8 @@ def legacy_token(proof: Proof, project: int) -> None:
 def _no_token(proof: Proof, tokens: list[str], canary: str) -> None:
     texts = [path.read_bytes().decode(errors="replace") for path in proof.folder.rglob("*") if path.is_file()]
     found = sum(token in text for token in tokens for text in [*texts, *proof.said])
-    proof.claim("tokens in files, output or process titles", 0, found)
-    proof.claim("the search finds what is there", 1, sum(canary in text for text in proof.said))
+    proof.claim("no token in files, output or process titles", 0, found)
+    proof.claim("that search finds a text that is there", 1, sum(canary in text for text in proof.said))
 
 
 def main() -> int:

@@ -182,7 +182,8 @@ def start(
     if not audit.round():
         raise InputError(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
-            f"--confidence, or set --flag-cost if a flagged item costs more than {flag_cost:g} reviews"
+            f"--confidence, or set --flag-cost if a flagged item costs more than {flag_cost:g} "
+            f"{'review' if flag_cost == 1 else 'reviews'}"
         )
     _ask(audit, plan, review_out, crowd, as_json=as_json, more=more)
 
