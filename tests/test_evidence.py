@@ -27,3 +27,10 @@ def test_rows_are_stamped_and_others_stay(tmp_path: Path, monkeypatch: pytest.Mo
     first, again = "python -m proofs.fuzz --tries 2 ...", "python -m benchmarks.size"
     assert [row["command"] for row in rows] == [first, again, again]
     assert all(row["date"] and row["commit"] for row in rows)
+
+
+@pytest.mark.parametrize("path", sorted(evidence.EVIDENCE.glob("*.csv")), ids=lambda path: path.stem)
+def test_benchmarks_were_measured_on_a_commit(path: Path) -> None:
+    """`make release-check` also looks at proofs, which take hours."""
+    rows = [row for row in evidence.read(path.stem) if row["command"].startswith("python -m benchmarks.")]
+    assert not [row for row in rows if row["commit"].endswith("-dirty") or row["commit"] in ("", "unknown")]
