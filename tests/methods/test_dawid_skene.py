@@ -479,3 +479,22 @@ def test_single_precision_is_near(kind: type[DawidSkene]) -> None:
     assert single.labels_.to_dict() == double.labels_.to_dict()
     with pytest.raises(ParameterError, match=r"dtype must be .* got 'float16'"):
         kind(dtype="float16").fit(data)
+
+
+def test_a_vote_for_each_worker_and_class_is_few_and_one_more_is_not() -> None:
+    votes = np.ones((2, 5), dtype=np.int64)
+    with pytest.warns(RarevoteWarning, match="10 votes of 2 workers are few for 5 classes"):
+        DawidSkene()._warn_of_few_votes(votes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DawidSkene()._warn_of_few_votes(votes + np.eye(2, 5, dtype=np.int64))
+        DawidSkene()._warn_of_few_votes(votes[:, :4])  # four classes are not many
+
+
+def test_without_smoothing_the_objective_is_the_log_likelihood_alone() -> None:
+    shared = DawidSkeneShared(np.log([[[0.9, 0.2], [0.1, 0.8]]]), np.log([0.5, 0.5]), False)
+    for smoothing, expected in ((0.0, -3.0), (2.0, -3.0 + 2.0 * log(0.9 * 0.2 * 0.1 * 0.8))):
+        model = DawidSkeneModel(1, 2, 3, shared.log_prior, smoothing=smoothing)
+        stats = model.empty_stats(shared)
+        stats.scalars[0] = -3.0
+        assert model.objective(shared, stats) == pytest.approx(expected)

@@ -299,6 +299,15 @@ def test_compressed_members_are_refused_before_they_are_unpacked(tmp_path: Path)
     assert "compressed" in refusal(path)
 
 
+def test_a_member_that_reaches_beyond_the_file_is_refused_even_if_it_is_not_read(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "model.pt", program({"a": tensor()}), {"extra": b"four"})
+    content = bytearray(path.read_bytes())
+    entry_of_extra = content.rindex(b"PK\x01\x02")  # the last entry of the central directory
+    content[entry_of_extra + 20 : entry_of_extra + 28] = struct.pack("<II", 10**6, 10**6)
+    path.write_bytes(content)
+    assert "members overlap or reach beyond its end" in refusal(path)
+
+
 def test_sizes_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_zip(tmp_path / "model.pt", program({"a": tensor()}))
     monkeypatch.setattr(weights, "MAX_HEADER_BYTES", 10)
