@@ -498,3 +498,13 @@ def test_without_smoothing_the_objective_is_the_log_likelihood_alone() -> None:
         stats = model.empty_stats(shared)
         stats.scalars[0] = -3.0
         assert model.objective(shared, stats) == pytest.approx(expected)
+
+
+def test_the_average_vote_weighs_workers_by_their_votes_and_skips_labels_that_they_never_gave() -> None:
+    confusion = np.array([[[0.9, 0.2], [0.1, 0.8]], [[1.0, 1.0], [1.0, 1.0]]])  # worker, label, truth
+    votes = np.array([[2, 1], [3, 0]])  # the second worker never gave the second label
+    shared, prior = DawidSkeneShared(np.log(confusion), np.log([0.5, 0.5]), False), np.log([0.5, 0.5])
+    plain = DawidSkeneModel(2, 2, 6, prior).log_average(shared, votes)
+    np.testing.assert_allclose(np.exp(plain), [[0.95, 0.6], [0.05, 0.4]])
+    smoothed = DawidSkeneModel(2, 2, 6, prior, smoothing=1.0).log_average(shared, votes)
+    np.testing.assert_allclose(np.exp(smoothed), [[0.95, 0.6], [0.55, 0.9]])

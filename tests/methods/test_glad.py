@@ -364,3 +364,8 @@ def test_many_votes_on_one_task_do_not_overflow() -> None:
     expected = slow.objective(model.alphas_.to_numpy(), model.betas_.to_numpy())
     assert model.loss_history_[-1] == pytest.approx(expected, rel=1e-12)
     assert model.labels_["b"] == 1
+
+
+def test_parameters_without_an_effect_have_the_defaults_of_crowd_kit() -> None:
+    model = GLAD(0).fit(([0], ["ann"], ["yes"]))
+    assert (model.silent, model.m_step_max_iter, model.m_step_tol) == (True, 25, 0.01)

@@ -77,6 +77,15 @@ def test_many_workers_and_classes_count_for_cc_rasch_too() -> None:
     require_memory(CCRasch(), sizes._replace(n_classes=100), 16 * 10**9)
 
 
+def test_cc_rasch_counts_four_tables_of_tasks_and_eight_of_workers() -> None:
+    sizes = Sizes(n_tasks=300_000, n_workers=200_000, n_classes=1000, n_annotations=1_500_000)
+    method = CCRasch()
+    method._validate(SimpleNamespace(**sizes._asdict(), classes=np.arange(1000)))
+    assert needed_memory(method, sizes) == 8 * 1000 * (4 * 300_000 + 8 * 200_000)
+    with pytest.raises(NotEnoughMemoryError, match=r"^cc-rasch needs about 22\.4 GB"):
+        require_memory(method, sizes, 22 * 10**9)
+
+
 def test_a_fit_that_runs_out_of_memory_ends_with_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def runs_out(*_: object) -> None:
         raise MemoryError("Unable to allocate 1.5 GiB")  # as NumPy says it
@@ -89,6 +98,15 @@ def test_a_fit_that_runs_out_of_memory_ends_with_an_error_of_ours(monkeypatch: p
         "votes: merge rare classes, or workers with few votes, or choose a method that takes less (class-conditional)"
     )
     assert isinstance(caught.value.__cause__, MemoryError)
+
+
+def test_a_refusal_within_a_fit_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object) -> None:
+        raise NotEnoughMemoryError("a process needs 3 GB")
+
+    monkeypatch.setattr(MajorityVote, "_fit", refuses)
+    with pytest.raises(NotEnoughMemoryError, match=r"^a process needs 3 GB$"):
+        MajorityVote().fit(([0], ["ann"], ["yes"]))
 
 
 def test_the_default_refuses_tables_that_are_too_large_and_names_a_method_that_is_not() -> None:

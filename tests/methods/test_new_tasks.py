@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from rarevote import GLAD, DawidSkene, GoldMajorityVote, OneCoinDawidSkene, simulate_crowd
 from rarevote.errors import ParameterError
+from rarevote.methods.base import Fit, Request
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
 
@@ -122,6 +123,16 @@ def test_glad_takes_unseen_workers_for_their_prior_mean(old: pd.DataFrame) -> No
     by_name = dict.fromkeys(old.worker.unique(), 1.0)
     with pytest.raises(ParameterError, match="alphas_priors_mean lacks 1 of 1 names: 'nobody'"):
         GLAD(alphas_priors_mean=by_name).fit(old).predict((["new"], ["nobody"], ["b"]))
+
+
+def test_a_method_that_does_not_say_how_to_label_new_tasks_is_unfinished() -> None:
+    class Unfinished(PredictsNewTasks):
+        def _fit(self, request: Request) -> Fit:
+            return Fit(request.annotations.votes())
+
+    model = Unfinished().fit(([0], ["ann"], ["yes"]))
+    with pytest.raises(NotImplementedError):
+        model.predict(([1], ["ann"], ["yes"]))
 
 
 @pytest.mark.parametrize("name", EM_METHODS)
