@@ -341,6 +341,44 @@ def test_acceleration_saves_passes_and_keeps_the_optimum(
     assert (np.diff(fast.loss_history_) >= -1e-9).all()
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_a_mixed_point_is_centred_and_its_tasks_settle_sooner_with_more_classes(n_classes: int) -> None:
+    crowd = crowd_of(n_classes=n_classes)
+    for prior in ("uniform", "estimate"):
+        model = CCRasch(prior=prior)._model(crowd)
+        begin = model.start()
+        point = model.profiled(model.coordinates(begin) + 1.0 + np.arange(model.coordinates(begin).size), begin)
+        np.testing.assert_allclose(point.ability.sum(0), 0.0, atol=1e-9)
+        assert np.exp(point.log_prior).sum() == pytest.approx(1.0)
+        assert np.allclose(point.log_prior, begin.log_prior) == (prior == "uniform")
+        assert point.settle == pytest.approx({2: 0.01, 3: 0.005, 5: 0.0025}[n_classes])
+
+
+def test_coordinates_are_measured_by_the_curvature_of_the_votes() -> None:
+    crowd = crowd_of(n_workers=2)
+    curvature = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    for variant, intercepts, abilities in (
+        ({}, [5.0, 7.0, 9.0], [5.0, 6.0, 7.0, 8.0, 9.0, 10.0]),
+        ({"ability": "shared"}, [5.0, 7.0, 9.0], [10.0, 19.0]),
+        ({"ability": "shared", "difficulty": "shared"}, [21.0], [10.0, 19.0]),
+    ):
+        model = CCRasch(sigma_alpha=0.5, **variant)._model(crowd)  # type: ignore[arg-type]
+        stats = model.empty_stats(model.start())
+        stats.of_workers[:, 1] = curvature
+        assert model.metric(stats).tolist() == [*intercepts, *abilities]
+
+
+def test_the_norm_of_the_gradient_has_the_intercepts_the_workers_and_the_tasks() -> None:
+    model = CCRasch(ability="shared", sigma_alpha=0.5)._model(crowd_of(n_workers=2))
+    shared = model.start()._replace(ability=np.array([[0.5], [-0.5]]))
+    stats = model.empty_stats(shared)
+    stats.of_workers[:, 0] = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    stats.scalars[1] = 7.0
+    of_intercepts, of_workers = [5.0, 7.0, 9.0], [6.0 - 10.5 - 0.5 / 0.25, 15.0 - 10.5 + 0.5 / 0.25]
+    expected = np.sqrt(sum(g**2 for g in (*of_intercepts, *of_workers)) + 7.0)
+    assert model.gradient_norm(shared, stats) == pytest.approx(expected)
+
+
 def test_one_posterior_is_enough_where_abilities_are_mixed() -> None:
     crowd = crowd_of(n_tasks=400, n_workers=40, votes=3.0)
     model = replace(CCRasch()._model(crowd), profiles=True)
