@@ -20,10 +20,12 @@ from rarevote.errors import ConvergenceWarning, InputError, ParameterError
 from rarevote.methods.anchored_rasch.model import (
     AnchorCount,
     AnchoredShared,
+    Anchors,
     AnchorSmoothing,
     anchors_from,
     count_anchors,
 )
+from rarevote.methods.anchored_rasch.with_features import ItemPriorModel, report_items
 from tests.methods.anchored_oracle import NODES, WEIGHTS, Oracle, balanced_by_hand
 from tests.methods.crowds import check_permutation, random_rows
 
@@ -301,6 +303,30 @@ def test_tables_that_are_too_large_are_refused_beforehand() -> None:
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         AnchoredRasch(**parameters).fit(([0, 0], [0, 1], [0, 1]))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# a prior for each item
+
+
+def test_items_without_votes_and_features_have_the_mean_of_the_only_other_item() -> None:
+    likelihood = np.log([[0.8, 0.2], [1.0, 1.0]])
+    even, none = np.full((2, 2), 0.5), np.zeros(2, dtype=bool)
+    found = report_items(likelihood, even, even[0], np.array([1, 0]), none, NO_GOLD, discount=0.2, lapse=0.0)
+    np.testing.assert_allclose(found.shares, [0.8, 0.2])
+    np.testing.assert_allclose(found.p, [[0.8, 0.2], [0.8, 0.2]])
+    np.testing.assert_allclose(found.posterior, [[0.8, 0.2], [0.5, 0.5]])
+
+
+def test_a_shard_has_the_priors_of_its_own_items() -> None:
+    crowd = crowd_of(3)
+    anchors = Anchors(np.log(np.full(3, 1 / 3)), np.zeros(3), (1.0 - np.eye(3)) / 2)
+    model = AnchoredRasch()._model(anchors, crowd.n_workers)
+    offsets = np.arange(3.0 * crowd.n_tasks).reshape(-1, 3)
+    with_priors = ItemPriorModel.of(model, begin=model.start(), offsets=offsets, task_ptr=crowd.task_ptr)
+    for first, last in ((0, crowd.n_tasks), (0, 4), (4, 5), (5, crowd.n_tasks)):
+        shard = Shard(crowd.task_ptr[first : last + 1], crowd.worker, crowd.label, NO_GOLD)
+        assert np.array_equal(with_priors.offsets_of(shard), offsets[first:last])
 
 
 # --------------------------------------------------------------------------------------------------------------------

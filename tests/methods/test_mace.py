@@ -10,9 +10,11 @@ import pytest
 import scipy.special
 from numpy.typing import NDArray
 
+from rarevote.crowd.annotations import Annotations
 from rarevote.em import local
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
+from rarevote.methods.base import Request
 from rarevote.methods.mace.estimator import MACE as CrowdkitMACE  # noqa: N811
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows
 
@@ -199,6 +201,18 @@ def test_restarts_explore() -> None:
     rows, _ = random_rows(40, 12, "abc", accuracy=0.3, seed=1)
     one, many = (MACE(n_restarts, 300).fit(columns(rows)) for n_restarts in (1, 10))
     assert many.loss_history_[-1] > one.loss_history_[-1] + 0.01
+
+
+def test_the_noise_of_a_restart_is_drawn_once_for_each_voting_record() -> None:
+    task, worker, label = [0, 1, 2] * 2, ["ann"] * 3 + ["bob"] * 3, ["a", "a", "b"] * 2
+    crowd = Annotations.from_arrays(task, worker, label)
+    models = list(MACE(3)._models(Request(crowd, np.empty(0, dtype=np.int32), local.LocalRunner(1))))
+    rng = np.random.default_rng(0)
+    assert models[0].noise is None
+    for model in models[1:]:
+        of_state, of_strategy = rng.random(2), rng.random(2)  # one record of a worker; "b", with fewer votes, first
+        expected = 1.0 + 0.5 * np.concatenate([of_state, of_strategy[::-1]])
+        np.testing.assert_allclose(model.noise, [expected, expected])
 
 
 @pytest.mark.parametrize("method", ["vb", "em"])
