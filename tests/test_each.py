@@ -20,6 +20,7 @@ from benchmarks import labels
 
 import rarevote as rv
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
+from rarevote.io.read.labels import known_by_label
 from rarevote.page.each import worst_pair
 from tests.command import rarevote, rows
 
@@ -479,6 +480,15 @@ def test_warnings_name_their_label() -> None:
         rv.fit_each(crowd).decide()
     said = [str(one.message) for one in caught]
     assert any(words.startswith(("x: ", "y: ")) for words in said), said
+
+
+def test_an_item_that_stands_twice_in_a_sheet(tmp_path: Path) -> None:
+    crowd = _pairs([("a", "u", ["x"]), ("b", "u", ["y"])])
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text("task,x,y\na,yes,\na,,no\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        known_by_label(crowd, sheet)
+    assert str(caught.value) == f"{sheet}: task 'a' occurs twice (line 3); a row has all labels of an item"
 
 
 def _pairs(answers: list[tuple[str, str, list[str]]]) -> rv.Crowd:

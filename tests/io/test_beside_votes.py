@@ -12,6 +12,7 @@ import pytest
 
 from rarevote.errors import InputError
 from rarevote.io.read.crowd import read
+from rarevote.io.read.detect import ZIP, _refuse_other_kinds
 from tests.command import rarevote
 
 TABLE = {"task": ["1", "1"], "worker": ["a", "b"], "label": ["yes", "no"], "confidence": [0.9, 0.2]}
@@ -70,3 +71,24 @@ def test_a_zip_of_pictures_is_no_spreadsheet(tmp_path: Path) -> None:
         archive.writestr("a.png", b"\x89PNG")
     with pytest.raises(InputError, match=r"the zip has no \.jsonl"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "kind"),
+    [
+        ("x.csv", ZIP + b"word/document.xml", "a Word document"),
+        ("x.docx", ZIP + b"docProps/core.xml", "a Word document"),
+        ("x.csv", b"%PDF-1.7", "a PDF document"),
+    ],
+)
+def test_documents_are_called_what_they_are(name: str, head: bytes, kind: str) -> None:
+    with pytest.raises(InputError, match=f"^{name}: this is {kind}, not votes; use a table"):
+        _refuse_other_kinds(Path(name), name, head)
+
+
+def test_gold_of_several_choices_is_not_a_weight(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label,trust\n1,a,x|y,x\n1,b,x,x\n")
+    crowd = read(path, multilabel=True, gold_column="trust")
+    assert crowd.gold == {"1:x": "yes", "1:y": "no"}
+    assert not [note for note in crowd.notes if "weight" in note]

@@ -7,11 +7,17 @@ from typing import Any
 import duckdb
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from rarevote import Annotations, CCRasch
 from rarevote.errors import ColumnsError, InputError, MissingValuesError
-from rarevote.io.read.votes import read_annotations_file, read_truth_file
+from rarevote.io.read.csv_text import Delimited, Dialect, explain, read_header, repeated_names, undecodable_line
+from rarevote.io.read.encode import Choice, from_json_text, loaded
+from rarevote.io.read.partitions import with_partitions
+from rarevote.io.read.sources import File, FileTable, _json_layout, csv_source, files_below, found_paths
+from rarevote.io.read.table import NameColumn
+from rarevote.io.read.votes import _holds_pairs, read_annotations_file, read_truth_file
 from rarevote.io.write.columns import write_columns
 
 
@@ -233,3 +239,123 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
         write_columns(RESULT, tmp_path / "x.csv")
     with pytest.raises(InputError, match=r"cannot write .docx; use .csv"):
         write_columns(RESULT, tmp_path / "x.docx")
+
+
+# -- parts, without a whole file --------------------------------------------------------------------------------------
+
+
+def in_memory(form: str = "typed", **columns: list[Any]) -> FileTable:
+    """A table as a file gives it, without the file."""
+    return FileTable((File("t", "t"),), form, "given", (), list(columns), objects={"given": pa.table(columns)})
+
+
+def rows_read(source: FileTable, choice: Choice) -> list[tuple[Any, ...]]:
+    with loaded([source], [choice]) as database:
+        return list(database.execute("SELECT * FROM rows").fetchall())
+
+
+WIDE = Choice({"task": "item"}, ["a", "b"])
+
+
+def test_cells_side_by_side_keep_their_type() -> None:
+    numbers = in_memory(item=[1, 2], a=[0, 1], b=[1, None])
+    assert rows_read(numbers, WIDE) == [(1, "a", 0), (1, "b", 1), (2, "a", 1)]
+
+
+def test_cells_side_by_side_of_two_types_are_text() -> None:
+    assert rows_read(in_memory(item=[1], a=[0], b=["x"]), WIDE) == [(1, "a", "0"), (1, "b", "x")]
+
+
+def test_a_choice_that_was_not_ticked_is_an_answer() -> None:
+    ticks = Choice({"task": "item"}, ["a", "b"], "choice", as_text=True)
+    assert rows_read(in_memory(item=[1], a=["x"], b=[None]), ticks) == [(1, "a", "x"), (1, "b", "")]
+
+
+def test_labels_keep_their_type_unless_they_may_be_lists() -> None:
+    roles = {"task": "task", "label": "label"}
+    assert rows_read(in_memory(task=["t"], label=[1.5]), Choice(roles)) == [("t", 1.5)]
+    assert rows_read(in_memory(task=["t"], label=[["x", "y"]]), Choice(roles, as_text=True)) == [("t", '["x","y"]')]
+
+
+def test_a_file_that_is_gone_is_named() -> None:
+    source = csv_source(File("nowhere/x.csv", "votes.csv"), Delimited(Dialect(), ["task"]), "none")
+    with (
+        pytest.raises(InputError, match=r"^votes\.csv: .*No files found"),
+        loaded([source], [Choice({"task": "task"})]),
+    ):
+        pass
+
+
+def test_lists_in_json_are_refused_and_only_labels_may_be_several_choices() -> None:
+    with pytest.raises(
+        InputError, match=r'the label \["x", "y"\] is a list, .*choices in one answer\? multilabel=True$'
+    ):
+        from_json_text(['"x"', '["x", "y"]'], "label")
+    with pytest.raises(InputError, match=r'the task \["x", "y"\] is a list, not a name or a number$'):
+        from_json_text(['["x", "y"]'], "task")
+
+
+def test_pairs_are_known_by_their_names() -> None:
+    assert _holds_pairs(in_memory(task=["p:rust", "q:dent"], item=["p", "q"], choice=["rust", "dent"]))
+    assert not _holds_pairs(in_memory(task=["p:rust", "q"], item=["p", "q"], choice=["rust", "dent"]))
+    assert not _holds_pairs(in_memory(task=["p:rust"], choice=["rust"]))
+
+
+def test_columns_without_a_header_have_numbers() -> None:
+    assert read_header(b"b\t7\tyes\n", complete=True, title="x", has_header=False).columns == ["1", "2", "3"]
+
+
+def test_a_header_beyond_the_limit() -> None:
+    with pytest.raises(InputError, match="x: line 1 is longer than 2,000,000 bytes"):
+        read_header(b"task," + b"y" * 2_000_000, complete=True, title="x")
+
+
+def test_names_that_stand_twice() -> None:
+    assert repeated_names(["Task", "task", "", ""], ignore_case=True) == "'Task', 'task'"
+    assert repeated_names(["Task", "task"]) == ""
+
+
+def test_the_first_line_that_is_not_utf8(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "task\nü\n", "utf-8")
+    assert undecodable_line(path, "none") is None
+    path.write_bytes(path.read_bytes() + "1\nmüde\nü\n".encode("latin-1"))
+    assert undecodable_line(path, "none") == 4
+
+
+def test_a_line_with_another_delimiter_is_explained() -> None:
+    said = "CSV Error on Line: 3\nOriginal Line: {}\nExpected Number of Columns: 3 Found: 1"
+    table = Delimited(Dialect(), ["task", "worker", "label"])
+    cells = "x: line 3 has 1 cell, the header has 3 split by commas: "
+    other, same = (Exception(said.format(line)) for line in ("2;b;y", "2"))
+    assert explain(other, table, title="x", undecodable=None) == cells + "it is split by semicolons"
+    assert explain(same, table, title="x", undecodable=None) == cells + "quote cells that contain the delimiter"
+
+
+def test_the_layout_of_json() -> None:
+    texts = (b'[{"a": 1}]', b'{"a": 1}', b'{"a": 1}\n{"a": 2}\n', b'{\n "a": 1\n}\n')
+    found = [_json_layout(text, "x") for text in texts]
+    assert found == ["array", "newline_delimited", "newline_delimited", "unstructured"]
+
+
+def test_files_of_a_folder_are_in_the_order_of_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [write(tmp_path / name, "") for name in ("a.csv", "b.csv", "c.csv")]
+    monkeypatch.setattr(Path, "rglob", lambda self, pattern: iter(paths[::-1]))  # a disk may list them in any order
+    assert files_below(tmp_path) == paths
+
+
+def test_no_such_file() -> None:
+    with pytest.raises(InputError, match=r"^nowhere/x\.csv: no such file$"):
+        found_paths("nowhere/x.csv")
+
+
+def test_a_folder_names_a_column_that_the_file_lacks() -> None:
+    path = "/votes/day=1/label=yes/x.csv"
+    table = with_partitions(csv_source(File(path, path), Delimited(Dialect(), ["task", "day"]), "none"))
+    assert (table.columns, table.partitions) == (["task", "day", "label"], ("label",))
+
+
+def test_the_first_name_that_stands_twice() -> None:
+    names = np.array(["a", "b"], dtype=object)
+    assert NameColumn(np.array([0, 1, 1, 0]), names).first_repeated() == 2
+    assert NameColumn(np.array([0, 0, 1]), names).first_repeated() == 1
+    assert NameColumn(np.array([1, 0]), names).first_repeated() is None

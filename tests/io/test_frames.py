@@ -14,7 +14,10 @@ import pytest
 from rarevote import CCRasch, MajorityVote
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, ParameterError
 from rarevote.io.read.columns import find_columns
-from rarevote.io.read.frames import read_annotations, read_truth
+from rarevote.io.read.crowd import read
+from rarevote.io.read.frames import _index_hint, read_annotations, read_truth
+from rarevote.io.read.options import ReadArguments, ReadOptions
+from rarevote.io.read.series import encode_values
 
 COLUMNS: dict[str, list[Any]] = {
     "task": ["007", "007", "8", "8", "8"],
@@ -222,3 +225,46 @@ def test_truth_in_many_forms(truth: Any) -> None:
 def test_contradicting_truth() -> None:
     with pytest.raises(InputError, match="has two labels"):
         read_truth((["a", "a"], ["x", "y"]))
+
+
+def test_a_role_that_there_is_not() -> None:
+    with pytest.raises(ParameterError, match=r"^columns= accepts task, worker, label; got job, tsk$"):
+        find_columns(list(COLUMNS), {"tsk": "task", "job": "task"})
+
+
+def test_rows_as_dicts_may_lack_keys() -> None:
+    crowd, _ = read_annotations([{"task": 1, "worker": "a", "label": "x"}, {"task": 2, "label": "y", "worker": "a"}])
+    assert (crowd.tasks.tolist(), crowd.classes.tolist()) == ([1, 2], ["x", "y"])
+    with pytest.raises(MissingValuesError, match="1 row has no label"):
+        read_annotations([{"task": 1, "worker": "a", "label": "x"}, {"task": 2, "worker": "a"}])
+    assert read_annotations([])[0].n_annotations == 0
+
+
+def test_an_index_with_a_name_may_be_a_column() -> None:
+    frame = nw.from_native(pd.DataFrame({"x": [1]}, index=pd.Index([1], name="task")))
+    assert _index_hint(frame) == ". The index has 'task': reset_index() turns it into columns"
+    assert _index_hint(nw.from_native(pd.DataFrame({"x": [1]}))) == ""
+
+
+def test_a_column_of_nulls_has_no_names() -> None:
+    codes, names = encode_values(pa.nulls(2), "the labels")
+    assert (codes.tolist(), names.tolist()) == ([-1, -1], [])
+
+
+def test_no_argument_of_read_is_required() -> None:
+    assert ReadArguments.__required_keys__ == frozenset()
+    assert ReadOptions().given("wide", "sheet") is None
+
+
+def test_a_crowd_says_how_many_items_have_no_votes() -> None:
+    rows = [("a", "u", "x"), ("b", "u", "y")]
+    assert repr(read(rows)) == "Crowd(your data: 2 tasks, 1 workers, 2 classes, 2 annotations)"
+    listed = repr(read(rows, items=["a", "b", "c"]))
+    assert listed == "Crowd(your data: 2 tasks, 1 workers, 2 classes, 2 annotations, 1 item without votes)"
+
+
+def test_truth_has_its_tasks_where_the_votes_have_them() -> None:
+    columns = {"task": "picture", "worker": "worker", "label": "label"}
+    crowd = read({"picture": ["p", "q"], "worker": [1, 1], "label": ["x", "y"]}, columns=columns)
+    truth = pd.DataFrame({"item": [1, 2], "picture": ["p", "q"], "label": ["x", "x"]})
+    assert crowd.known(truth) == {"p": "x", "q": "x"}

@@ -498,6 +498,17 @@ def test_the_header_of_a_remote_file(tmp_path: Path) -> None:
     assert table.dialect.delimiter == ";"
 
 
+def test_the_first_lines_of_a_remote_file_may_end_within_a_cell(tmp_path: Path) -> None:
+    from rarevote.io.duck import connection
+    from rarevote.io.read.remote import peek
+
+    # There are as many commas as bars in the header; the quote opens on the last line that is looked at.
+    text = "a, b, c, d|task|worker|label\n" + "x|1|a|y\n" * 98 + 'x|2|a|"y\nz"\n'
+    with connection() as database:
+        table = peek(database, str(write(tmp_path / "x.csv", text)), delimiter=None, has_header=True)
+    assert table.columns == ["a, b, c, d", "task", "worker", "label"]
+
+
 @pytest.mark.parametrize(
     ("name", "library", "extra"), [("x.arrow", "pyarrow", "arrow"), ("x.xlsx", "openpyxl", "excel")]
 )

@@ -17,9 +17,12 @@ import pytest
 import rarevote
 from rarevote.cli import VERBS
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import as_name_array
 from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
 from rarevote.io.read.crowd import read
+from rarevote.io.read.items import _names_columns
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.sources import File, FileTable
 from tests.command import rarevote as command
 
 IDS = list(range(1, 41))
@@ -148,6 +151,11 @@ def test_lists_that_do_not_fit(items: list[Any], message: str) -> None:
         read([("a", "u", "x"), ("b", "u", "y")], items=items)
 
 
+def test_ids_are_not_lists() -> None:
+    with pytest.raises(InputError, match="items: an id is a name or a number, not a list or an object"):
+        read([(1, "u", "x"), (2, "u", "y")], items=[1, 2, [3]])
+
+
 def test_files_that_do_not_fit(tmp_path: Path) -> None:
     votes = table(tmp_path / "votes.csv", [f"image-{one}" for one in VOTED])
     path = tmp_path / "i.csv"
@@ -198,6 +206,14 @@ def test_the_first_line_of_a_list(tmp_path: Path) -> None:
     path.write_text("item,picture\n1,gamma\n2,alpha\n3,beta\n", encoding="utf-8")
     crowd = read(named, columns={"task": "picture", "worker": "who"}, items=path)
     assert crowd.annotations.unanswered.tolist() == ["gamma"]
+
+
+def test_a_first_line_that_may_be_an_item_is_said_to_be_a_name() -> None:
+    source = FileTable((File("i.csv", "i.csv"),), "csv", "", (), ["picture"])
+    voted = as_name_array(["alpha", "beta"])
+    with pytest.warns(RarevoteWarning, match=r"i\.csv: the first line, 'picture', is read as the name of the column"):
+        assert _names_columns(source, voted, None, has_header=True)
+    assert not _names_columns(source, as_name_array(["picture"]), None, has_header=True)
 
 
 def test_truth_and_gold_never_extend_the_population(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import rarevote
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, ParameterError, speaking_flags
+from rarevote.io.read.cells import several_in, split_cells
 from rarevote.io.read.crowd import Crowd, read
 from tests.command import rarevote as command
 from tests.command import rows
@@ -316,3 +318,41 @@ def test_the_command_reads_and_says_so(tmp_path: Path) -> None:
     result = {row["task"]: row["label"] for row in rows((tmp_path / "result.csv").read_text())}
     assert result["p3:hole"] == "yes"
     assert result["p3:rust"] == "no"
+
+
+def test_rows_that_are_the_choices_of_one_answer_are_said_to_be() -> None:
+    rows = [("1", "ann", "a"), ("1", "ann", "b"), ("1", "bob", "a"), ("2", "bob", "b")]
+    crowd = read(rows, multilabel=True)
+    assert votes(crowd) == [
+        ("1:a", "ann", "yes"), ("1:a", "bob", "yes"), ("1:b", "ann", "yes"), ("1:b", "bob", "no"), ("2:a", "bob", "no"),
+        ("2:b", "bob", "yes"),
+    ]  # fmt: skip
+    assert "rows of one annotator on one item are the choices of one answer" in crowd.notes
+    assert "rows of one annotator" not in " ".join(read(rows[1:], multilabel=True).notes)
+
+
+def test_only_a_bar_is_never_part_of_a_name() -> None:
+    assert several_in(["rust|dent", "rust"]) == "rust|dent"
+    assert several_in(["rust; dent", "rust"]) is None
+    assert split_cells(["in|out", "no"]) == ([("in", "out"), ("no",)], "|")
+    assert split_cells(["in; out", "no"]) == ([("in; out",), ("no",)], None)
+
+
+def test_columns_of_choices_have_at_most_twenty_values() -> None:
+    spellings = ["".join(letters) for letters in product("yY", "eE", "sS")]
+    spellings += ["".join(letters) for letters in product("tT", "rR", "uU", "eE")]
+    for n in (20, 21):
+        column = spellings[:n]
+        table = {"task": list(range(n)), "worker": ["ann"] * n, "a": column, "b": column}
+        if n == 20:
+            assert read(table, multilabel=True).choices == ("a", "b")
+        else:
+            with pytest.raises(ColumnsError, match="cannot find the choices"):
+                read(table, multilabel=True)
+
+
+def test_judges_of_a_wide_table_are_models_and_choices_are_not(tmp_path: Path) -> None:
+    wide = as_csv(tmp_path / "wide.csv", "item,ann,gpt-4o", ["p1,a|b,a", "p2,b,a"])
+    assert read(wide, multilabel=True, wide=True).models == {"gpt-4o"}
+    ticked = as_csv(tmp_path / "votes.csv", "task,worker,llama,camel", ["p1,ann,1,0", "p2,ann,0,1"])
+    assert read(ticked, multilabel=True).models == frozenset()

@@ -12,6 +12,7 @@ import pytest
 
 import rarevote
 from rarevote.errors import InputError
+from rarevote.io.read.detect import refuse_endless
 from tests.command import rarevote as command
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
@@ -101,6 +102,11 @@ def test_devices_are_refused() -> None:
     for name in ("/dev/zero", "/dev/null"):
         with pytest.raises(InputError, match=f"{name}: is a device"):
             rarevote.read(name)
+
+
+def test_a_device_is_not_a_file() -> None:
+    with pytest.raises(InputError, match=r"^/dev/null: is a device or a socket, not a file$"):
+        refuse_endless(Path("/dev/null"))
 
 
 def test_a_stream_that_is_not_open() -> None:

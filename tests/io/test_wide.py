@@ -12,8 +12,10 @@ import polars
 import pytest
 
 import rarevote
-from rarevote.errors import ColumnsError, InputError
-from rarevote.io.read.crowd import read
+from rarevote.errors import ColumnsError, InputError, ParameterError
+from rarevote.io.read.crowd import _from_memory, read
+from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.wide import WideTable, _Group, _groups, _refuse_groups
 from tests.command import rarevote as command
 from tests.io.platforms.exports import FIXTURES
 
@@ -186,3 +188,32 @@ def test_wide_frames(kind: str) -> None:
     votes = crowd.annotations
     assert (votes.tasks.tolist(), votes.workers.tolist()) == (["x", "y", "z"], ["ann", "bob"])
     assert votes.votes().tolist() == [[0.0, 2.0], [1.0, 0.0], [1.0, 1.0]]  # no, yes of each item
+
+
+def test_what_is_said_of_a_wide_table() -> None:
+    table = WideTable("id", [f"a{n}" for n in range(1, 10)], others=["text"])
+    assert table.notes(found=True, gold=None) == [
+        "read as a wide table: the task is 'id', the annotators are a1, a2, a3, a4, a5, a6, a7, a8 and 1 more; "
+        "not read: text"
+    ]
+    assert table.notes(found=False, gold=None) == ["text: free text, ignored"]
+    assert WideTable("id", ["a", "b"]).notes(found=False, gold=None) == []
+
+
+def test_annotators_who_never_used_the_same_value_are_of_one_group() -> None:
+    values = {"ana": frozenset({"yes"}), "bo": frozenset({"no"}), "cy": frozenset({"yes", "no"})}
+    assert [group.annotators for group in _groups(values, None)] == [["ana", "bo", "cy"]]
+
+
+def test_at_most_three_groups_are_shown() -> None:
+    with pytest.raises(ColumnsError) as caught:
+        _refuse_groups("x.csv", [_Group([f"{name}1", f"{name}2"], [], 0) for name in "abcd"])
+    assert str(caught.value) == (
+        "x.csv: cannot find the columns of votes. Name them: a1 and a2 (annotator_columns=['a1', 'a2']) or "
+        "b1 and b2 (annotator_columns=['b1', 'b2']) or c1 and c2 (annotator_columns=['c1', 'c2'])"
+    )
+
+
+def test_arrays_of_three_columns_are_not_wide() -> None:
+    with pytest.raises(ParameterError, match=r"^wide needs files or frames, but the data are a tuple$"):
+        _from_memory(((), (), ()), ReadOptions(wide=True))

@@ -18,7 +18,8 @@ import pytest
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS, detect, read_export
 from rarevote.io.platforms.containers import open_export
-from rarevote.io.read.crowd import read
+from rarevote.io.read.crowd import _may_be_export, read
+from rarevote.io.read.detect import FileInfo
 from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
 
 
@@ -54,6 +55,25 @@ def test_names_and_packing_do_not_matter(tmp_path: Path) -> None:
         == read_export(FIXTURES / "label_studio.json", question="damage").task
     )
     assert detect(zipped(FIXTURES / "doccano", tmp_path / "d.zip")) == "doccano"
+
+
+def test_which_tables_may_be_exports() -> None:
+    def may_be(text: bytes, kind: str = "csv") -> bool:
+        return _may_be_export(FileInfo(Path(f"x.{kind}"), "x", "none", kind, text, True))
+
+    assert not may_be(b"task,worker,label\n1,a,x\n")
+    assert may_be(b"INPUT:text\tOUTPUT:result\n")
+    assert may_be(b'{"task": 1}', "json")
+    # Excel saves Unicode text as UTF-16: an export in it is read, a plain table is not.
+    assert may_be("INPUT:text\tOUTPUT:result\n".encode("utf-16"))
+    assert may_be(b'"INPUT:text\tOUTPUT:result\n')
+
+
+def test_an_export_in_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "toloka.csv"
+    path.write_text((FIXTURES / "toloka.tsv").read_text(encoding="utf-8"), encoding="utf-16")
+    found, own = (read(one, question="result").annotations for one in (path, FIXTURES / "toloka.tsv"))
+    assert (found.tasks.tolist(), found.label.tolist()) == (own.tasks.tolist(), own.label.tolist())
 
 
 def test_tables_in_a_zip(tmp_path: Path) -> None:
