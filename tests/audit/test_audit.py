@@ -10,11 +10,12 @@ import pytest
 from proofs.audit_boundary import CASES, boundary, ever_false
 
 from rarevote.audit import Audit
-from rarevote.audit.answers import ExpertWords, adjudicated
+from rarevote.audit.answers import ExpertWords, adjudicated, by_expert
 from rarevote.audit.state import ALL_REVIEWED, BUDGET_SPENT, NOTHING_PAYS
 from rarevote.audit.strata import build_strata
 from rarevote.decide.floor import positives_that_break
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.read.answers import Said
 from tests.audit.worlds import finished, independent_replay, started, world
 
 
@@ -285,6 +286,8 @@ def test_labels_are_read_in_the_data_s_own_type() -> None:
 
 def test_experts_who_disagree_have_not_answered() -> None:
     assert adjudicated([("a", 1), ("a", 1), ("b", 1), ("b", 0), ("c", None)]) == {"a": 1, "b": None, "c": None}
+    rows = [Said("a", 1, "zoe"), Said("b", 1, "zoe"), Said("b", 0, "max"), Said("c", None, "zoe")]
+    assert by_expert(rows)[1] == ["b"]  # about c, nothing was said
 
 
 def test_blind_repeats_are_reported_and_change_no_bet() -> None:

@@ -87,3 +87,8 @@ def test_bad_scores_are_refused() -> None:
         build_strata(["a"], [float("nan")], 0)
     with pytest.raises(InputError, match="a score for every task"):
         build_strata(["a"], [0.1, 0.2], 0)
+
+
+def test_scores_below_zero_are_refused_too() -> None:
+    with pytest.raises(InputError, match=r"task 'c' has the score -0.2: scores are probabilities"):
+        build_strata(["a", "b", "c"], [0.0, 1.0, -0.2], 0)

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from rarevote.audit import Audit, verify
+from rarevote.audit.opening import checked_options
 from rarevote.audit.plan_file import to_text
+from rarevote.audit.replanning import _check_rates, _is_rounded, _OtherwiseError
 from rarevote.audit.wealth import Stakes, Wealth
 from rarevote.errors import InputError, ParameterError
 from tests.audit.worlds import finished, independent_replay, started
@@ -254,6 +256,8 @@ LONG = ["0.9000000001", "9000000001/10000000000", Fraction(1, 3).limit_denominat
 def test_long_targets_are_refused_at_the_start(target: Any) -> None:
     with pytest.raises(ParameterError, match="more than 9 digits"):
         started(60, target=target)
+    with pytest.raises(ParameterError, match="more than 9 digits"):  # before anything is ranked
+        checked_options(target, 0.95, 1.0, "certificate", None, 0)
 
 
 def test_long_targets_are_refused_in_a_plan() -> None:
@@ -283,3 +287,25 @@ def test_a_confidence_of_many_digits_is_exact() -> None:
     share = [Fraction(int((found[:, j] * 10 >= total[:, 0] * 9).sum()), len(found)) for j in range(found.shape[1])]
     assert audit.supported == next(j for j, one in enumerate(share) if one >= audit.plan.confidence)
     assert verify(audit, audit.certificate()) == ()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# how far a choice may be off
+
+
+def test_weights_may_be_off_by_rounding_and_a_billionth() -> None:
+    # 2^31 times 1e-9 is 2.1, and rounding adds 0.5.
+    for off, accepted in ((0, True), (2, True), (3, False), (-2, True), (-3, False)):
+        assert _is_rounded((2**32, 2**31 + off), np.array([1.0, 0.5])) == accepted
+    # A weight is at least 1, however small it was.
+    for w, accepted in ((1, True), (2, False)):
+        assert _is_rounded((2**32, w), np.array([1.0, 1e-15])) == accepted
+
+
+def test_rates_may_be_off_by_a_millionth_of_themselves() -> None:
+    rates, gamma = np.array([0.5, 0.01]), np.array([0.5])
+    _check_rates(Stakes((1, 1), rates * (1 + 5e-7), gamma), rates)
+    with pytest.raises(_OtherwiseError, match=r"the rate v of stratum 1 is 0.0101, the planner's is 0.01"):
+        _check_rates(Stakes((1, 1), np.array([0.5, 0.0101]), gamma), rates)
+    with pytest.raises(_OtherwiseError, match="the rate v of stratum 1"):
+        _check_rates(Stakes((1, 1), np.array([0.5, 0.01 * (1 + 2e-6)]), gamma), rates)

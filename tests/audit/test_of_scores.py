@@ -95,6 +95,18 @@ def test_ranks_become_rates_in_the_same_order() -> None:
     assert np.allclose(logits[1] - logits[2], logits[2] - logits[0])  # evenly spaced over the ranks
     assert (base_rates(np.array([0.2, 1.0, 0.0])) == [0.2, 1.0, 0.0]).all()
     assert base_rates(np.array([-4.0, 7.5]))[1] == pytest.approx(0.9)
+    # The odds fall from 9 to 1/99 in equal steps: 9, 1 / sqrt(11), 1/99.
+    middle = 1 / (1 + 11**0.5)
+    assert base_rates(np.array([3.0, 1.0, 2.0])).tolist() == pytest.approx([0.9, 0.01, middle])
+
+
+def test_the_largest_score_ranks_first_unless_it_is_said_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("id,p\na,1\nb,9\nc,5\n")
+    items = read_scores([str(tmp_path / "s.csv")], "p")
+    largest = audit_of_scores(items, "x", 0.9, seed=1)
+    smallest = audit_of_scores(items, "x", 0.9, seed=1, ascending=True)
+    for audit, ranked in ((largest, ["b", "c", "a"]), (smallest, ["a", "c", "b"])):
+        assert [task for group in audit.plan.strata.tasks for task in group] == ranked
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
+from rarevote.audit import planning
 from rarevote.audit.estimates import Estimates, base_logits, recalibrate
 from rarevote.audit.planning import (
     _GAMMAS,
+    Forecast,
     _candidate_weights,
     _kelly,
+    _Tried,
+    choices,
     estimate_phase,
+    left_to_estimate,
     plan_certificate,
     propose,
 )
@@ -163,3 +168,32 @@ def test_nothing_left_to_estimate_is_known_exactly() -> None:
     curve = audit.recalibration
     draws = Estimates(audit.wealth, curve, n_gold=0, seed=[1])
     assert draws.supported(Fraction(9, 10), Fraction(19, 20)) == 0  # every positive is on every list
+
+
+def test_the_grid_of_stakes_is_frozen() -> None:
+    assert _GAMMAS.tolist() == [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98]
+
+
+def test_nothing_is_left_to_estimate_after_the_phase() -> None:
+    assert [left_to_estimate("estimate", 500, n) for n in (0, 49, 50, 51)] == [50, 1, 0, 0]
+    assert left_to_estimate("certificate", 500, 0) == 0
+
+
+def test_all_weights_that_tie_with_the_best_are_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    wealth, p = state()
+    weights = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    growth = np.array([0.5, 0.5 * (1 - 1e-12), 0.4])
+    one = Forecast(1, 90.0, 10, 100.0, 500.0), _Tried(weights, growth), 0
+    dearer = Forecast(0, 95.0, 10, 105.0, 500.0), _Tried(10 * weights, growth), 0
+    monkeypatch.setattr(planning, "_considered", lambda *_: [one, dearer])
+    reached, size = choices(wealth, p, 1.0, 0)
+    assert {tuple(w) for w in reached} == {(1.0, 2.0), (3.0, 4.0)}
+    assert size == 30
+    # A set that is won grows without end under any weights: only the planner's own count.
+    won = one[0], _Tried(weights, np.full(3, np.inf)), 0
+    monkeypatch.setattr(planning, "_considered", lambda *_: [won])
+    assert [tuple(w) for w in choices(wealth, p, 1.0, 0)[0]] == [(1.0, 2.0)]
+    # While the estimate is served, weights are those of the estimate.
+    (only,), size = choices(wealth, p, 1.0, 40)
+    assert only == pytest.approx(np.sqrt(p * (1 - p)) + 0.02)
+    assert size == 25

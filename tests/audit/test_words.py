@@ -11,6 +11,7 @@ from rarevote.audit.words import (
     advice_words,
     certified_words,
     contradiction_words,
+    relative_to,
     start_words,
     status_words,
 )
@@ -44,6 +45,29 @@ def test_status_keeps_the_two_claims_apart() -> None:
     assert f"{len(review)} drawn items not answered yet." in status_words(running)
     running.answer({task: truth[task] for task in review})
     assert "more reviews would shorten the certified list to about" in status_words(running)
+
+
+def test_answers_behind_a_gap_are_said_to_wait() -> None:
+    audit, truth = started(1500)
+    audit.answer({task: truth[task] for task in audit.round(10)})
+    audit.round(20)
+    assert "will count once" not in status_words(audit)
+    order = audit.plan.rounds[1].tasks
+    audit.answer({task: truth[task] for task in order[:2] + order[4:7]})
+    assert "15 drawn items not answered yet. 3 answers will count once the items before them" in status_words(audit)
+
+
+def test_what_a_proof_rests_on_is_named() -> None:
+    alone, truth = finished(600)
+    assert relative_to(alone) == "Relative to the expert's labels: where the expert errs, so does the certificate."
+    assert "2 earlier audits of the same labels came before" in relative_to(started(600, earlier=[alone, alone])[0])
+    again = alone.repeat_list()
+    alone.answer_repeats({task: truth[task] for task in again})
+    assert f"Shown again, 0 of {len(again)} items got another answer." in relative_to(alone)
+
+
+def test_gold_is_not_named_where_there_is_none() -> None:
+    assert "gold" not in certified_words(finished(1500)[0])
 
 
 def test_hopeless_audits_are_advised_against() -> None:

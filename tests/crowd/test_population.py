@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.gold import add_classes, with_gold
-from rarevote.crowd.population import population, unvoted_note, with_items
-from rarevote.errors import MissingValuesError
+from rarevote.crowd.population import item_name, population, unvoted_note, with_items
+from rarevote.errors import MissingValuesError, RarevoteWarning
 
 _ROWS = st.lists(
     st.tuples(
@@ -66,6 +66,19 @@ def test_they_go_along() -> None:
     with pytest.warns(match="classes without votes"):
         known, _ = with_gold(votes, {"a": "q"})
     assert known.unanswered.tolist() == ["z"]
+
+
+def test_gold_without_votes_is_warned_of_and_left_out() -> None:
+    votes = Annotations.from_arrays(["a", "b"], ["u", "v"], ["x", "y"])
+    with pytest.warns(RarevoteWarning, match=r"gold for 2 tasks without votes is left out \(first: 'q'\)"):
+        _, gold = with_gold(votes, {"b": "x", "q": "y", "r": "y"})
+    assert gold.tolist() == [-1, 0]
+    assert with_gold(Annotations.from_arrays([], [], []), {"a": "x"})[1].tolist() == []
+
+
+def test_an_item_is_named_by_its_number() -> None:
+    votes = with_items(Annotations.from_arrays(["a", "b"], ["u", "v"], ["x", "y"]), ["z", "q"])
+    assert [item_name(votes, item) for item in range(4)] == ["a", "b", "q", "z"]
 
 
 def test_a_population_without_them_is_the_tasks() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
 from rarevote.errors import ParameterError
 from tests.command import rarevote
@@ -63,3 +64,10 @@ def test_a_class_is_named_only_if_a_user_named_it() -> None:
     votes = crowd(["a", "b", "b"])
     assert not rare_of(votes).named
     assert rare_of(votes, "a").named
+
+
+def test_a_tail_of_all_grades_or_of_none_is_refused() -> None:
+    votes = crowd(["1", "2", "2"])
+    for wanted, which in ((">=1", "all"), (">=3", "none"), ("<=0", "none"), ("<=2", "all")):
+        with pytest.raises(ParameterError, match=rf"'{wanted}' holds {which} of the grades that have votes \(1, 2\)"):
+            RareClass.of(votes.classes, votes.class_votes, wanted, Grades.of("0..3"))

@@ -19,6 +19,7 @@ from rarevote.decide.guards import (
     silence_note,
     silences,
     single_vote_note,
+    tail_notes,
     why_no_answer,
 )
 from rarevote.decide.rules import ItemBatch
@@ -178,6 +179,31 @@ def test_doubts_name_the_default() -> None:
     assert "method=" not in said
     even = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["a", "a", "b", "b"])
     assert not doubts(survey_of(even, [0, 1]), size_of(even, "cc-rasch"))
+
+
+def test_few_votes_over_many_classes_are_doubted_for_cc_rasch() -> None:
+    labels = ["a", "b", "c", "d", "e"]
+    crowd = Annotations.from_arrays([*range(5), *range(5)], [0] * 5 + [1] * 5, labels * 2)
+    (said,) = doubts(survey_of(crowd, range(5)), size_of(crowd, "cc-rasch"))
+    assert said.startswith("2.0 votes per task over 5 classes is very sparse: item difficulty can absorb all")
+    assert doubts(survey_of(crowd, range(5)), size_of(crowd, "glad")) == []
+
+
+def test_the_class_that_gains_most_is_named() -> None:
+    # Votes: 60% a, 30% b, 10% c; labels: 50% a, 0% b, 50% c.
+    crowd = Annotations.from_arrays([*range(10)], [0] * 10, ["a"] * 6 + ["b"] * 3 + ["c"])
+    (said,) = doubts(survey_of(crowd, [0] * 5 + [2] * 5), size_of(crowd, "glad"))[-1:]
+    assert "glad gives 50% of the items to c, which has 10% of the votes: so far apart" in said
+
+
+def test_flags_without_a_vote_in_the_tail_are_counted() -> None:
+    tail = RareClass((2, 1), ">=2", True, is_tail=True)
+    (said,) = tail_notes(tail, np.array([0.8, 0.1, 0.1]), 3)
+    assert said.startswith("3 items are flagged >=2 without a vote in that tail: the sum of the probabilities decides")
+    assert tail_notes(tail, np.array([0.8, 0.1, 0.1]), 0) == []
+    assert tail_notes(tail, np.array([0.4, 0.3, 0.3]), 0) == [
+        ">=2 is common (60% of the items): the other side is the rare one"
+    ]
 
 
 @pytest.mark.parametrize(("n_single", "is_told"), [(49, False), (50, True), (90, True)])

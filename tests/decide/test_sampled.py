@@ -308,3 +308,21 @@ def test_shares_in_the_draws_cover_the_truth() -> None:
         assert high - low < share  # an interval that says something
         covered += bool(low <= share <= high)
     assert covered >= 4
+
+
+def test_only_classes_with_the_most_votes_somewhere_are_possible() -> None:
+    crowd = Annotations.from_arrays([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], ["a", "a", "c", "b", "b"], classes=["d"])
+    assert sampler_of(crowd).possible.tolist() == [True, True, False, False]
+    gold = np.array([3, -1], dtype=np.int32)
+    assert sampler_of(crowd, gold).possible.tolist() == [False, True, False, True]
+
+
+def test_a_thinned_chain_keeps_the_draws_that_were_asked_for() -> None:
+    crowd = little_crowd(40, 5, 2, seed=1)
+    found = sample_crowd(crowd, unknown(crowd), n_sweeps=20, n_draws=15, share=0.5)
+    assert found.classes.shape == (15, 40)
+
+
+def test_cells_of_a_sweep_by_hand() -> None:
+    # 2 levels of 3 classes, for 10 votes, 6 visits of 4 tasks, and 3 chances of each of 5 workers.
+    assert sampled.cells_of_sweep(10, 4, 5, 3) == 2 * 3 * (10 + 6 * 4 + 3 * 5)

@@ -1,0 +1,62 @@
+"""Small helpers by hand: sums, shares, names in messages, names that users type, and arguments."""
+
+from __future__ import annotations
+
+from math import inf, log, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rarevote.crowd.arguments import check_count
+from rarevote.crowd.grades import Grades
+from rarevote.crowd.names import as_name_array, in_kind, some_names
+from rarevote.crowd.numerics import dot, finite_or_none, log_prior_from_mass
+from rarevote.errors import ParameterError
+from rarevote.page.lines import pace
+
+
+def test_sums_and_shares() -> None:
+    assert dot(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])) == 32.0
+    assert [finite_or_none(value) for value in (0.5, nan, inf, -inf)] == [0.5, None, None, None]
+    assert log_prior_from_mass(np.array([3.0, 1.0])).tolist() == pytest.approx([log(0.75), log(0.25)])
+    assert log_prior_from_mass(np.zeros(4)).tolist() == pytest.approx([log(0.25)] * 4)  # nothing is known
+
+
+def test_a_message_lists_twelve_names() -> None:
+    assert some_names(range(12)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
+    assert some_names(range(13)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ..."
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "expected"),
+    [
+        ([3, 7], [1, 3], [3, 7]),
+        (["3", 7], [1, 3], [3, 7]),
+        (["7", "x"], [1, 3], [7, "x"]),
+        ([3, 7], ["1", "3"], ["3", "7"]),
+        (["TRUE", "False"], ["True", "x"], ["True", "False"]),
+        (["true", "FALSE"], [True, False], [True, False]),
+        (["false"], [True], [False]),
+        (["2", "a"], [2, "a"], [2, "a"]),
+    ],
+)
+def test_names_that_users_type(given: list[Any], known: list[Any], expected: list[Any]) -> None:
+    assert list(map(repr, in_kind(given, as_name_array(known)))) == list(map(repr, expected))
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "3", True, None])
+def test_a_count_is_a_whole_number(value: Any) -> None:
+    check_count("n", 1)
+    with pytest.raises(ParameterError, match=f"n must be a whole number of at least 1, got {value!r}"):
+        check_count("n", value)
+
+
+def test_mean_grades_by_hand() -> None:
+    classes = np.array(["2", "4", "skip"], dtype=object)
+    p = np.array([[0.25, 0.75, 0.0], [0.1, 0.1, 0.8], [0.0, 0.0, 1.0]])
+    assert Grades.of("2,4,6").means(p, classes).tolist() == pytest.approx([3.5, 3.0, nan], nan_ok=True)
+
+
+def test_a_look_takes_ten_seconds() -> None:
+    assert pace(60) == "10 minutes at 10 seconds per item"
