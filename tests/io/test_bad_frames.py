@@ -18,7 +18,9 @@ from pyarrow import ipc
 import rarevote
 from rarevote import MajorityVote
 from rarevote.api import compare
-from rarevote.errors import ColumnsError, InputError, MissingValuesError
+from rarevote.errors import ColumnsError, InputError, MissingValuesError, ParameterError
+from rarevote.io.read.crowd import _from_memory
+from rarevote.io.read.options import ReadOptions
 from rarevote.metrics.data import uncertainty
 
 TASKS, WORKERS, LABELS = ["a", "a", "b"], ["x", "y", "x"], ["no", "yes", "no"]
@@ -271,6 +273,11 @@ def test_uuids_in_pyarrow() -> None:
     with pytest.raises(InputError, match=r"the column 'task' holds values of the type .*uuid.*turn it into text first"):
         rarevote.read(pa.table({**COLUMNS, "task": ids}))
     assert rarevote.read((IDS, WORKERS, LABELS)).annotations.tasks.tolist() == [IDS[0], IDS[2]]
+
+
+def test_arrays_are_not_wide() -> None:
+    with pytest.raises(ParameterError, match=r"^wide needs files or frames, but the data are a tuple$"):
+        _from_memory(((), (), ()), ReadOptions(wide=True))
 
 
 def test_frames_that_are_not_computed() -> None:

@@ -12,9 +12,8 @@ import polars
 import pytest
 
 import rarevote
-from rarevote.errors import ColumnsError, InputError, ParameterError
-from rarevote.io.read.crowd import _from_memory, read
-from rarevote.io.read.options import ReadOptions
+from rarevote.errors import ColumnsError, InputError
+from rarevote.io.read.crowd import read
 from rarevote.io.read.wide import WideTable, _Group, _groups, _refuse_groups
 from tests.command import rarevote as command
 from tests.io.platforms.exports import FIXTURES
@@ -212,8 +211,3 @@ def test_at_most_three_groups_are_shown() -> None:
         "x.csv: cannot find the columns of votes. Name them: a1 and a2 (annotator_columns=['a1', 'a2']) or "
         "b1 and b2 (annotator_columns=['b1', 'b2']) or c1 and c2 (annotator_columns=['c1', 'c2'])"
     )
-
-
-def test_arrays_of_three_columns_are_not_wide() -> None:
-    with pytest.raises(ParameterError, match=r"^wide needs files or frames, but the data are a tuple$"):
-        _from_memory(((), (), ()), ReadOptions(wide=True))
