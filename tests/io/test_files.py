@@ -14,10 +14,11 @@ from rarevote import Annotations, CCRasch
 from rarevote.errors import ColumnsError, InputError, MissingValuesError
 from rarevote.io.read.csv_text import Delimited, Dialect, explain, read_header, repeated_names, undecodable_line
 from rarevote.io.read.encode import Choice, from_json_text, loaded
+from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.partitions import with_partitions
 from rarevote.io.read.sources import File, FileTable, _json_layout, csv_source, files_below, found_paths
 from rarevote.io.read.table import NameColumn
-from rarevote.io.read.votes import _holds_pairs, read_annotations_file, read_truth_file
+from rarevote.io.read.votes import _holds_pairs, _wide_tables, read_annotations_file, read_truth_file
 from rarevote.io.write.columns import write_columns
 
 
@@ -299,6 +300,13 @@ def test_pairs_are_known_by_their_names() -> None:
     assert _holds_pairs(in_memory(task=["p:rust", "q:dent"], item=["p", "q"], choice=["rust", "dent"]))
     assert not _holds_pairs(in_memory(task=["p:rust", "q"], item=["p", "q"], choice=["rust", "dent"]))
     assert not _holds_pairs(in_memory(task=["p:rust"], choice=["rust"]))
+
+
+def test_probabilities_are_not_annotators() -> None:
+    result = in_memory(task=["1", "2"], label=["yes", "no"], **{"p:yes": [0.75, 0.25], "p:no": [0.25, 0.75]})
+    with pytest.raises(InputError, match=r"^t: a result of rarevote, not votes \(columns task, label, p:yes, p:no"):
+        _wide_tables([result], ReadOptions(), [])
+    assert _wide_tables([in_memory(task=["1"], worker=["u"], label=["x"])], ReadOptions(), []) == []
 
 
 def test_columns_without_a_header_have_numbers() -> None:

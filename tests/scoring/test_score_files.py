@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rarevote.io.read.results import read_result
 from rarevote.scoring.compare import score_result
 
 CLASSES = ["a", "b", "c"]
@@ -96,3 +97,10 @@ def test_a_task_that_the_truth_names_twice(tmp_path: Path) -> None:
     assert score_result(result, as_csv(tmp_path / "truth.csv", rows))["accuracy"] == 0.5
     with pytest.raises(ValueError, match="two labels"):
         score_result(result, as_csv(tmp_path / "truth.csv", [*rows, {"task": 2, "label": "a"}]))
+
+
+def test_a_result_of_several_labels_is_known_by_its_columns(tmp_path: Path) -> None:
+    rows = [{"task": f"p:{name}", "item": "p", "choice": name, "label": "yes"} for name in ("dent", "rust")]
+    assert read_result(as_csv(tmp_path / "result.csv", rows)).choices == ["dent", "rust"]
+    rows[0]["task"] = "p"
+    assert read_result(as_csv(tmp_path / "result.csv", rows)).choices == []
