@@ -245,9 +245,9 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
 # -- parts, without a whole file --------------------------------------------------------------------------------------
 
 
-def in_memory(form: str = "typed", **columns: list[Any]) -> FileTable:
+def in_memory(**columns: list[Any]) -> FileTable:
     """A table as a file gives it, without the file."""
-    return FileTable((File("t", "t"),), form, "given", (), list(columns), objects={"given": pa.table(columns)})
+    return FileTable((File("t", "t"),), "typed", "given", (), list(columns), objects={"given": pa.table(columns)})
 
 
 def rows_read(source: FileTable, choice: Choice) -> list[tuple[Any, ...]]:
