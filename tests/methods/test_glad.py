@@ -369,3 +369,16 @@ def test_many_votes_on_one_task_do_not_overflow() -> None:
 def test_parameters_without_an_effect_have_the_defaults_of_crowd_kit() -> None:
     model = GLAD(0).fit(([0], ["ann"], ["yes"]))
     assert (model.silent, model.m_step_max_iter, model.m_step_tol) == (True, 25, 0.01)
+
+
+def test_at_most_three_names_without_a_prior_mean_are_quoted() -> None:
+    votes = ([0] * 5, list("abcde"), ["yes"] * 5)
+    with pytest.raises(ParameterError, match=r"alphas_priors_mean lacks 4 of 5 names: 'b', 'c', 'd'$"):
+        GLAD(alphas_priors_mean={"a": 1.0}).fit(votes)
+
+
+def test_the_difficulty_of_an_item_is_what_the_mean_ability_loses_on_it() -> None:
+    model = GLAD().fit(random_crowd(3))
+    alpha, b = model.fitted_parameters["alpha"].mean(), model.fitted_parameters["beta"]
+    expected = [alpha * np.exp(b.mean()) - alpha * np.exp(one) for one in b]
+    np.testing.assert_allclose(model.item_difficulty_, expected, atol=1e-12)

@@ -212,7 +212,8 @@ def test_the_noise_of_a_restart_is_drawn_once_for_each_voting_record() -> None:
     for model in models[1:]:
         of_state, of_strategy = rng.random(2), rng.random(2)  # one record of a worker; "b", with fewer votes, first
         expected = 1.0 + 0.5 * np.concatenate([of_state, of_strategy[::-1]])
-        np.testing.assert_allclose(model.noise, [expected, expected])
+        assert model.noise is not None
+        np.testing.assert_allclose(model.noise, np.stack([expected, expected]))
 
 
 @pytest.mark.parametrize("method", ["vb", "em"])
