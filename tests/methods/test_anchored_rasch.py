@@ -13,6 +13,8 @@ import pytest
 
 import rarevote
 from rarevote import AnchoredRasch, Annotations, Fitted, simulate_crowd
+from rarevote.decide.decider import Decider
+from rarevote.decide.rules import ItemBatch
 from rarevote.em import local
 from rarevote.em.loop import Progress
 from rarevote.em.model import Shard
@@ -303,6 +305,16 @@ def test_tables_that_are_too_large_are_refused_beforehand() -> None:
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         AnchoredRasch(**parameters).fit(([0, 0], [0, 1], [0, 1]))
+
+
+def test_a_rare_class_counts_at_most_ten_times() -> None:
+    method = AnchoredRasch()
+    assert method.own_decision == "balanced:10"
+    decider = Decider(method.own_rule().ready(np.array(["rare", "usual"])), np.array([0.01, 0.99]))
+    p = np.array([[0.0905, 0.9095], [0.0915, 0.9085]])  # ten elevenths are the border
+    unknown = np.full(2, -1)
+    codes, _ = decider.codes(ItemBatch(p, np.ones((2, 2)), unknown, unknown, p))
+    assert codes.tolist() == [1, 0]
 
 
 # --------------------------------------------------------------------------------------------------------------------

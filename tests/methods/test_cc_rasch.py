@@ -563,3 +563,10 @@ def test_the_exact_step_ends_whatever_the_scales(sigmas: tuple[float, float]) ->
         model = CCRasch(40, m_step="exact", sigma_alpha=sigmas[0], sigma_beta=sigmas[1]).fit(votes)
     assert np.isfinite(model.posterior_).all()
     assert model._result.n_passes < 2_000  # with 500 passes a step it would be up to 20 000
+
+
+@pytest.mark.parametrize("parameters", [{"sigma_alpha": -1.0}, {"prior": "mine"}, {"dtype": "float16"}])
+def test_parameters_are_checked_even_without_votes(parameters: dict[str, Any]) -> None:
+    assert CCRasch().fit(([], [], []), classes=["a", "b"]).labels_.to_dict() == {}
+    with pytest.raises(ParameterError, match=next(iter(parameters))):
+        CCRasch(**parameters).fit(([], [], []), classes=["a", "b"])

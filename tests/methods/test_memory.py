@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rarevote import AnchoredRasch, CCRasch, DawidSkene, MajorityVote
+from rarevote import GLAD, AnchoredRasch, CCRasch, DawidSkene, MajorityVote
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import NotEnoughMemoryError, ParameterError, RarevoteError
 from rarevote.methods import memory
@@ -84,6 +84,15 @@ def test_cc_rasch_counts_four_tables_of_tasks_and_eight_of_workers() -> None:
     assert needed_memory(method, sizes) == 8 * 1000 * (4 * 300_000 + 8 * 200_000)
     with pytest.raises(NotEnoughMemoryError, match=r"^cc-rasch needs about 22\.4 GB"):
         require_memory(method, sizes, 22 * 10**9)
+
+
+def test_glad_counts_four_tables_of_tasks_and_two_of_few_votes() -> None:
+    crowd = crowd_of(100, 80, 40, 2)
+    method = GLAD()
+    method._validate(crowd)
+    assert needed_memory(method, Sizes.of(crowd)) == 8 * 40 * (4 * 100 + 2 * 200)
+    many = Sizes.of(crowd)._replace(n_annotations=10**7)  # compiled passes have no table of votes
+    assert needed_memory(method, many) == 8 * 40 * 4 * 100
 
 
 def test_a_fit_that_runs_out_of_memory_ends_with_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
