@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from rarevote import PLAT, CrowdFM
-from rarevote.errors import InputError, RarevoteWarning, WeightsError
+from rarevote import PLAT, Annotations, CrowdFM, MajorityVote
+from rarevote.errors import InputError, NotEnoughMemoryError, RarevoteWarning, WeightsError
+from rarevote.methods.base import Fit, Request
 from tests.command import rarevote
 from tests.methods.crowds import columns, random_rows
 from tests.tables import METHOD_ROWS, MethodRow, small_network
@@ -29,6 +30,22 @@ def labels(tmp_path: Path) -> Path:
     path = tmp_path / "labels.csv"
     path.write_text("task,worker,label\n" + "".join(f"{task},{worker},{label}\n" for task, worker, label in ROWS))
     return path
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# memory
+
+
+ONE_VOTE = Annotations.from_arrays([0], ["ann"], ["yes"])
+
+
+def test_a_refusal_within_a_fit_keeps_its_numbers() -> None:
+    class Refuses(MajorityVote):
+        def _fit(self, request: Request) -> Fit:
+            raise NotEnoughMemoryError("a process needs 3 GB")
+
+    with pytest.raises(NotEnoughMemoryError, match=r"^a process needs 3 GB$"):
+        Refuses().fit(ONE_VOTE)
 
 
 # --------------------------------------------------------------------------------------------------------------------

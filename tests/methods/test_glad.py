@@ -367,7 +367,8 @@ def test_many_votes_on_one_task_do_not_overflow() -> None:
 
 
 def test_parameters_without_an_effect_have_the_defaults_of_crowd_kit() -> None:
-    model = GLAD(0).fit(([0], ["ann"], ["yes"]))
+    model = GLAD()
+    assert model._given_per_task() is None
     assert (model.silent, model.m_step_max_iter, model.m_step_tol) == (True, 25, 0.01)
 
 

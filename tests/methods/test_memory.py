@@ -109,15 +109,6 @@ def test_a_fit_that_runs_out_of_memory_ends_with_an_error_of_ours(monkeypatch: p
     assert isinstance(caught.value.__cause__, MemoryError)
 
 
-def test_a_refusal_within_a_fit_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(*_: object) -> None:
-        raise NotEnoughMemoryError("a process needs 3 GB")
-
-    monkeypatch.setattr(MajorityVote, "_fit", refuses)
-    with pytest.raises(NotEnoughMemoryError, match=r"^a process needs 3 GB$"):
-        MajorityVote().fit(([0], ["ann"], ["yes"]))
-
-
 def test_the_default_refuses_tables_that_are_too_large_and_names_a_method_that_is_not() -> None:
     sizes = Sizes(n_tasks=200_000, n_workers=100_000, n_classes=100, n_annotations=1_000_000)
     with pytest.raises(ParameterError, match=r"tables of 8\.0 GB.*choose cc-rasch \(CCRasch\)"):

@@ -14,6 +14,8 @@ import pytest
 import rarevote
 from rarevote import GLAD, CCRasch, DawidSkene, GoldDawidSkene, Wawa, simulate_crowd
 from rarevote.errors import InputError, NotFittedError, ParameterError
+from rarevote.io.model_files import SavedModel
+from rarevote.methods.new_tasks import _checked
 from rarevote.methods.registry import METHODS, methods_that
 from tests.tables import METHOD_ROWS
 
@@ -229,6 +231,17 @@ def test_shares_and_errors_that_no_fit_gives(tmp_path: Path) -> None:
     rewritten(path, errors=np.zeros((2, 2, 2)))
     with pytest.raises(InputError, match="no probabilities: its file is damaged or was altered"):
         rarevote.load(path).predict(([7, 7], ["a", "b"], ["x", "y"]))
+
+
+def test_shares_may_miss_one_by_rounding_alone() -> None:
+    def saved_with(*shares: float) -> SavedModel:
+        return SavedModel("wawa", {}, np.array(["x", "y"]), np.array(["a"]), {"shares": np.array(shares)}, {})
+
+    for shares in ((0.75, 0.25), (0.7504, 0.25)):
+        assert _checked(saved_with(*shares), {"shares": "k:share"})["shares"].tolist() == [*shares]
+    for shares in ((0.752, 0.25), (0.748, 0.25), (0.5, 0.0)):
+        with pytest.raises(ValueError, match="shares are shares, and do not sum to 1"):
+            _checked(saved_with(*shares), {"shares": "k:share"})
 
 
 def test_a_header_of_an_array_that_never_ends(saved: Path, tmp_path: Path) -> None:
