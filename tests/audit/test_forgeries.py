@@ -217,6 +217,12 @@ def test_estimates_are_compared() -> None:
     others: list[Any] = [None, [], {}, {**claim["estimates"], "more": 1}, {**claim["estimates"], "recall": "high"}]
     for wrong in others:
         assert "the estimates" in verify(audit, {**claim, "estimates": wrong})[0]
+    # Both are cut to 200 characters.
+    long = [0] * 100
+    assert len(repr(long)) == 300
+    said = verify(audit, {**claim, "estimates": long})[0]
+    assert f"the certificate says {repr(long)[:199]}…, the replay gives {{" in said
+    assert len(said.partition("the replay gives ")[2]) == 200
 
 
 def test_what_cannot_be_checked_is_not_in_a_certificate() -> None:

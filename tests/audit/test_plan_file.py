@@ -124,6 +124,16 @@ DAMAGES = [
 ]
 
 
+@pytest.mark.parametrize(
+    "change", [_set("strata", 0, "p0", to=1.5), _set("strata", 0, "p0", to=-0.1), _set("flag_cost", to=-1.0)]
+)
+def test_scores_and_costs_out_of_range_are_named(change: Callable[[dict[str, Any]], None]) -> None:
+    plan = json.loads(started(60)[0].to_json())
+    change(plan)
+    with pytest.raises(InputError, match="the plan is damaged: its scores or its cost are out of range"):
+        Audit.from_json(json.dumps(plan))
+
+
 @pytest.mark.parametrize("change", DAMAGES)
 def test_damage_of_any_kind_is_an_error_of_ours(change: Callable[[dict[str, Any]], None]) -> None:
     audit, _ = finished()

@@ -14,6 +14,7 @@ from rarevote.audit.estimates import Estimates, base_logits, recalibrate
 from rarevote.audit.planning import (
     _GAMMAS,
     Forecast,
+    Step,
     _candidate_weights,
     _kelly,
     _Tried,
@@ -22,6 +23,7 @@ from rarevote.audit.planning import (
     left_to_estimate,
     plan_certificate,
     propose,
+    to_be_bought,
 )
 from rarevote.audit.strata import Strata
 from rarevote.audit.wealth import Wealth
@@ -197,3 +199,10 @@ def test_all_weights_that_tie_with_the_best_are_choices(monkeypatch: pytest.Monk
     (only,), size = choices(wealth, p, 1.0, 40)
     assert only == pytest.approx(np.sqrt(p * (1 - p)) + 0.02)
     assert size == 25
+
+
+def test_only_steps_that_shorten_the_list_are_to_be_bought() -> None:
+    ahead = [Forecast(3, 80.4, 500, 0.0, 0.0), Forecast(2, 60.0, 400, 0.0, 0.0), Forecast(1, 900.0, 90, 0.0, 0.0)]
+    bought = to_be_bought(Step(100, 700), ahead)
+    assert bought == [Step(100, 700), Step(160, 400), Step(1000, 90)]  # 500 after 180 reviews is no gain
+    assert to_be_bought(Step(100, 90), ahead) == [Step(100, 90)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
 from rarevote.audit import Audit
+from rarevote.audit.plan_file import Population
 from rarevote.audit.words import (
     advice_words,
     certified_words,
     contradiction_words,
+    population_words,
     relative_to,
     start_words,
     status_words,
@@ -64,6 +67,14 @@ def test_what_a_proof_rests_on_is_named() -> None:
     again = alone.repeat_list()
     alone.answer_repeats({task: truth[task] for task in again})
     assert f"Shown again, 0 of {len(again)} items got another answer." in relative_to(alone)
+
+
+def test_the_population_is_counted() -> None:
+    plan = started(60)[0].plan
+    assert population_words(plan) == "60 items"
+    assert population_words(replace(plan, population=Population(50, 10))) == "60 items (50 with votes, 10 without)"
+    left_out = replace(plan, population=Population(60, 0, 7, only_voted_items=True))
+    assert population_words(left_out) == "60 items with votes (7 without votes left out)"
 
 
 def test_gold_is_not_named_where_there_is_none() -> None:

@@ -40,7 +40,7 @@ def crowd_of(votes: Any, classes: NDArray[Any] | None = None) -> Annotations:
     return Annotations.from_arrays(task, worker, label, classes=names.tolist())
 
 
-def decided(found: Probabilities, rule: Rule, votes: Any = None, *, allow_unvoted: bool = False) -> Decided:
+def decided(found: Probabilities, rule: Rule, votes: Any = None, *, allow_unvoted: bool | None = False) -> Decided:
     """What a rule decides; every class has a vote on every item, unless ``votes`` are given."""
     crowd = crowd_of(np.ones_like(found.p) if votes is None else votes, found.classes)
     return decide_crowd(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -32,7 +33,7 @@ from rarevote.decide.rules import (
 from rarevote.decide.selection import parse_rule, rule_of
 from rarevote.errors import ParameterError
 from rarevote.simulate.files import example_files
-from tests.decide.made import NAMES, decide, made
+from tests.decide.made import NAMES, decide, decided, made
 from tests.methods.anchored_oracle import balanced_by_hand
 
 
@@ -280,6 +281,18 @@ def test_flags_from_a_threshold_on() -> None:
     assert codes_of(FlagAbove(RareClass((0,), "a"), 0.4), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 2]
     assert codes_of(FlagAbove(RareClass((0,), "a"), 0.4, promised=True), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 0]
     assert codes_of(FlagAbove(RareClass((2,), "a"), np.inf), part, [0.3, 0.3, 0.4]) == [0, 0, 1, 1]
+
+
+def test_the_label_of_a_flagged_tail_is_a_grade_with_a_vote() -> None:
+    tail = FlagAbove(RareClass((2, 1), ">=1", is_tail=True), 0.5)
+    p = [[0.1, 0.3, 0.6]] * 3
+    assert codes_of(tail, batch(p, [[1, 1, 0], [1, 0, 1], [0, 1, 1]])) == [1, 2, 2]
+
+
+def test_features_need_no_vote_unless_votes_are_asked_for() -> None:
+    found = replace(made([[0.9, 0.1], [0.2, 0.8]], names=NAMES), free=np.array([True, True]), has_features=True)
+    for allow_unvoted, wanted in ((None, [0, 1]), (True, [0, 1]), (False, [1, 1])):
+        assert decided(found, Argmax(), [[0, 3], [1, 3]], allow_unvoted=allow_unvoted).codes.tolist() == wanted
 
 
 def test_only_the_class_with_the_target_has_votes() -> None:
