@@ -26,6 +26,7 @@ from rarevote.methods.anchored_rasch.model import (
     AnchorSmoothing,
     anchors_from,
     count_anchors,
+    vote_factors,
 )
 from rarevote.methods.anchored_rasch.with_features import ItemPriorModel, report_items
 from tests.methods.anchored_oracle import NODES, WEIGHTS, Oracle, balanced_by_hand
@@ -191,6 +192,18 @@ def test_acceleration_keeps_the_optimum(n_classes: int) -> None:
     np.testing.assert_allclose(fast.posterior_, plain.posterior_, atol=1e-7)
     assert fast.loss_history_[-1] == pytest.approx(plain.loss_history_[-1], rel=1e-10)
     assert fast.n_iter_ < plain.n_iter_
+
+
+@pytest.mark.parametrize("reach", [0.5, 1.0, 500.5 / 255, 3.0, 166.8, 499.0, 500.5, 600.0])
+def test_products_of_votes_stay_within_500_powers_of_e(reach: float) -> None:
+    """As many votes as fit are multiplied before a logarithm is taken, and 255 at most."""
+    table = np.exp(np.array([[[-reach, reach]]]))
+    factors = vote_factors(table.copy(), reach, np.zeros(1))
+    n_votes = len(factors.powers) - 1
+    most = np.abs(np.log(factors.of_workers)).max()
+    assert n_votes * most <= 500.0
+    assert n_votes == 255 or (n_votes + 1) * reach > 500.0
+    assert np.array_equal(factors.of_workers, table) == (reach <= 500.0)
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from rarevote import PLAT, Annotations, CrowdFM, MajorityVote
+from rarevote import PLAT, Annotations, Crowd, CrowdFM, GoldMajorityVote, MajorityVote
 from rarevote.errors import InputError, NotEnoughMemoryError, RarevoteWarning, WeightsError
 from rarevote.methods.base import Fit, Request
 from tests.command import rarevote
@@ -50,6 +51,19 @@ def test_a_refusal_within_a_fit_keeps_its_numbers() -> None:
 
 # --------------------------------------------------------------------------------------------------------------------
 # classes and gold
+
+
+TWO_VOTES = Crowd(Annotations.from_arrays([0, 0], ["ann", "bob"], ["no", "yes"]), gold={0: "no"})
+
+
+@pytest.mark.parametrize(("given", "known"), [(None, "no"), ({0: "yes"}, "yes")], ids=["of the data", "given"])
+def test_a_method_that_needs_gold_takes_that_of_the_data_unless_other_gold_is_given(given: Any, known: str) -> None:
+    class Keeps(GoldMajorityVote):
+        def _fit(self, request: Request) -> Fit:
+            return Fit(np.empty((1, 2)), {"gold": request.gold})
+
+    model = Keeps().fit(TWO_VOTES, given)
+    assert model.classes_[model.fitted_parameters["gold"]].tolist() == [known]
 
 
 def test_plat_with_three_classes(labels: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -352,6 +353,20 @@ def test_a_mixed_point_is_centred_and_its_tasks_settle_sooner_with_more_classes(
         assert np.exp(point.log_prior).sum() == pytest.approx(1.0)
         assert np.allclose(point.log_prior, begin.log_prior) == (prior == "uniform")
         assert point.settle == pytest.approx({2: 0.01, 3: 0.005, 5: 0.0025}[n_classes])
+
+
+def test_what_the_difficulties_moved_on_average_goes_to_the_intercepts() -> None:
+    sizes = SimpleNamespace(n_tasks=2, n_workers=1, n_classes=3, n_annotations=2, classes=np.arange(3))
+    for difficulty, moved, expected in (
+        ("per-class", [2.0, 4.0, 8.0], [9.0, 8.0, 6.0]),
+        ("shared", [4.0], [8.0, 8.0, 8.0]),
+        (None, [], [10.0, 10.0, 10.0]),
+    ):
+        model = CCRasch(difficulty=difficulty)._model(sizes)  # type: ignore[arg-type]
+        shared = model.start()._replace(intercept=np.full(3, 10.0))
+        stats = model.empty_stats(shared)
+        stats.moved[:] = moved
+        assert model._worker_side(shared, stats)[0].tolist() == expected
 
 
 def test_coordinates_are_measured_by_the_curvature_of_the_votes() -> None:

@@ -508,3 +508,12 @@ def test_the_average_vote_weighs_workers_by_their_votes_and_skips_labels_that_th
     np.testing.assert_allclose(np.exp(plain), [[0.95, 0.6], [0.05, 0.4]])
     smoothed = DawidSkeneModel(2, 2, 6, prior, smoothing=1.0).log_average(shared, votes)
     np.testing.assert_allclose(np.exp(smoothed), [[0.95, 0.6], [0.55, 0.9]])
+
+
+def test_the_prior_is_learned_unless_it_is_fixed() -> None:
+    learned, kept = DawidSkeneModel(1, 2, 4, np.log([0.5, 0.5])), DawidSkeneModel(1, 2, 4, np.log([0.5, 0.5]), False)
+    for model, expected in ((learned, [0.25, 0.75]), (kept, [0.5, 0.5])):
+        stats = model.empty_stats(model.start())
+        stats.counts[0] = [[1.0, 0.0], [0.0, 3.0]]
+        stats.class_mass[:] = [1.0, 3.0]
+        np.testing.assert_allclose(np.exp(model.update(model.start(), stats, 0.0).log_prior), expected)

@@ -174,3 +174,14 @@ def test_extreme_spreads_end_in_numbers(sigma_theta: float, sigma_beta: float) -
     model = Rasch(**spreads).fit((task, worker, rng.integers(0, 2, 26)), {i: i % 2 for i in range(13)})
     assert np.isfinite(model.posterior_).all()
     assert np.isfinite(model.fitted_parameters["abilities"]).all()
+
+
+def test_evidence_is_the_posterior_by_bayes_rule_with_even_classes() -> None:
+    rows, truth = random_rows(20, 6, "abc")
+    gold = dict(list(truth.items())[::2])
+    model = Rasch().fit(columns(rows), gold)
+    number = model.annotations_.tasks.tolist().index(next(task for task in truth if task not in gold))
+    evidence = model.evidence(number)
+    np.testing.assert_allclose(np.exp(evidence.log_prior), [1 / 3] * 3)
+    joint = np.exp(evidence.log_prior + evidence.of_votes.sum(axis=0))
+    np.testing.assert_allclose(joint / joint.sum(), model.posterior_[number])
