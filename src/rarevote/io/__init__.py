@@ -1,1 +1,1 @@
-"""Files and frames to a crowd and back. Nothing here knows a method."""
+"""From files and frames to a crowd and back, independent of any method."""

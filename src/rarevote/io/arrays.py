@@ -1,6 +1,6 @@
-"""Named arrays in a file, in NumPy's ``.npz`` layout: checkpoints, shards and models. Nothing is pickled.
+"""Named arrays in a file, in NumPy's ``.npz`` format: checkpoints, shards and models, without pickle.
 
-A file can come from anywhere, so reading trusts nothing: what is not whole, or holds objects, is refused.
+A file can come from anywhere, so nothing in it is trusted: incomplete files and objects are refused.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from numpy.typing import NDArray
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
 
-# What the readers of zip files and arrays raise where bytes are not what they should be.
+# Errors that the readers of zip files and arrays raise for invalid bytes.
 _DAMAGE = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError,
            RuntimeError, SyntaxError, tokenize.TokenError, OverflowError, IndexError, struct.error)  # fmt: skip
-_BEGINS_WITH = (b"PK\x03\x04", b"PK\x05\x06")  # the second where there is not an array at all
+_BEGINS_WITH = (b"PK\x03\x04", b"PK\x05\x06")  # the second if there is no array
 
 
 class NotArraysError(InputError):
-    """The file holds something else."""
+    """The file is not a file of arrays."""
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write named arrays, whole or not at all.
+    """Write named arrays, completely or not at all.
 
     Raises:
-        InputError: the disk is full or the place cannot be written to.
+        InputError: the disk is full or the path cannot be written to.
     """
     with replacing(path) as temporary, temporary.open("wb") as handle:
         np.savez(handle, **arrays)
 
 
 def damaged_file(path: Path, reason: str) -> InputError:
-    """The error for a file that is not whole."""
+    """The error for an incomplete file."""
     return InputError(f"{path}: damaged ({reason})")
 
 
@@ -49,7 +49,7 @@ def load_arrays(path: Path, damaged: Callable[[Path, str], InputError] = damaged
 
     Args:
         path: the file.
-        damaged: makes the error for a file that is not whole.
+        damaged: makes the error for an incomplete file.
 
     Raises:
         NotArraysError: the file is not a file of arrays.
@@ -70,13 +70,13 @@ def load_arrays(path: Path, damaged: Callable[[Path, str], InputError] = damaged
     except _DAMAGE as error:
         raise damaged(path, str(error) or type(error).__name__) from None
     for name, array in found.items():
-        if not isinstance(array, np.ndarray):  # NumPy gives the bytes of a member that is not an array
+        if not isinstance(array, np.ndarray):  # NumPy returns the bytes of a member that is not an array
             raise damaged(path, f"{name!r} is not an array")
     return found
 
 
 def _check_members(handle: BinaryIO, size: int) -> None:
-    """Refuse what would become larger than the file is (we write arrays as they are), and what has been altered."""
+    """Refuse members that are larger than the file (arrays are written uncompressed) or that were altered."""
     with zipfile.ZipFile(handle) as file:
         members = file.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members):
@@ -86,7 +86,7 @@ def _check_members(handle: BinaryIO, size: int) -> None:
         names = [member.filename.removesuffix(".npy") for member in members]
         if not all(names) or len(set(names)) < len(names):
             raise ValueError("arrays without a name, or two of one name")
-        # NumPy reads as much as an array's own header says, so that the checksum may never be looked at.
+        # NumPy reads as much as an array's header states, so it may never check the checksum.
         if (altered := file.testzip()) is not None:
             raise ValueError(f"the checksum of {altered} does not match")
     handle.seek(0)

@@ -1,4 +1,4 @@
-"""Arrow IPC files (``.arrow``, ``.feather``) in and out, through the extra ``arrow``."""
+"""Reading and writing of Arrow IPC files (``.arrow``, ``.feather``), with the extra ``arrow``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_arrow(found: FileInfo) -> tuple[str, Any, list[str]]:
     """A name for DuckDB, the object behind it, and the columns of an IPC file or stream."""
     pyarrow = need_pyarrow(found.title)
     if not found.head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        # Taken for a stream, any four bytes would be the length of a message, and as much would be read.
+        # If read as a stream, any four bytes would be taken as the length of a message to read.
         raise InputError(f"{found.title}: not a readable Arrow file")
     ipc = import_module("pyarrow.ipc")
     try:
@@ -37,13 +37,13 @@ def open_arrow(found: FileInfo) -> tuple[str, Any, list[str]]:
         mapped.seek(0)
         if found.head.startswith(b"ARROW1"):
             file = ipc.open_file(mapped)
-            # Nobody else checks what a batch says of itself, and an offset that leads out of it ends the process.
+            # No other check covers the contents of a batch, and an offset outside it would crash the process.
             check_column_names(file.schema, found.title)
             for number in range(file.num_record_batches):
                 file.get_batch(number).validate(full=True)
             opened = import_module("pyarrow.dataset").dataset(str(found.path), format="ipc")
         else:
-            # A stream has no index to go back by; mapped into memory it is read again without being loaded.
+            # A stream cannot be rewound; mapped into memory, it can be read again without loading it.
             stream = ipc.open_stream(mapped)
             check_column_names(stream.schema, found.title)
             opened = stream.read_all()
@@ -57,7 +57,7 @@ def open_arrow(found: FileInfo) -> tuple[str, Any, list[str]]:
 
 
 def write_arrow(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """Write columns of one type each as an IPC file."""
+    """Write columns with one type each as an IPC file."""
     pyarrow = need_pyarrow(str(path))
     table = pyarrow.table(
         {name: pyarrow.array(column.tolist() if column.dtype == object else column) for name, column in columns.items()}

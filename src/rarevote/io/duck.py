@@ -15,37 +15,38 @@ from typing import Any
 from rarevote.io.write.atomic import lasting_scratch_folder, scratch_folder
 from rarevote.kernels.memory import physical_memory, require_address_space
 
-# What DuckDB may hold of a large input; the rest is on disk. A larger machine may lend more.
+# How much of a large input DuckDB keeps in memory; the rest is on disk. A larger machine allows more.
 _MIN_MEMORY = 2 << 30
 _PART_OF_MEMORY = 12
 
-# Addresses that it and the libraries loaded after it reserve; memory in use is a seventh of that.
+# Address space that it and the libraries loaded after it reserve; they use a seventh of it.
 _ADDRESS_SPACE = 850_000_000
 
-#: For every reader of files: without it DuckDB takes a folder called ``label=v2`` on the way for the column ``label``.
+#: For every reader of files: without it, DuckDB treats a folder called ``label=v2`` in the path as the column
+#: ``label``.
 AS_WRITTEN = "hive_partitioning = false"
 
 
 @contextmanager
 def connection(*, on_disk: bool = False, limited: bool = False) -> Iterator[Any]:
-    """A database that lives as long as the block.
+    """A database for the duration of the block.
 
     Args:
         on_disk: keep tables in a temporary file and only a limited part of them in memory.
-        limited: of what queries need, too, keep only a limited part in memory.
+        limited: also limit the memory of queries.
     """
     with _limited_database(on_disk=on_disk) if on_disk or limited else _small_database() as database:
         try:
             yield _Guarded(database)
         except RuntimeError as error:
-            # So DuckDB reports that Ctrl-C was pressed while it was at work.
+            # This is how DuckDB reports Ctrl-C during a query.
             if "Query interrupted" in str(error):
                 raise KeyboardInterrupt from None
             raise
 
 
 class _Guarded:
-    """A DuckDB whose errors are its own: where it quotes half a letter of a file, Python fails over the message."""
+    """A DuckDB connection with readable errors: Python fails on a message that quotes invalid text of a file."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -75,14 +76,14 @@ def _limited_database(*, on_disk: bool) -> Iterator[Any]:
             database.close()
 
 
-# A DuckDB takes 25 ms to start, a table of votes a tenth of that to read: one serves the process. Every block gets a
-# database of its own in it, so that no block sees another's tables.
+# DuckDB takes 25 ms to start, and a tenth of that to read a table of votes: one instance serves the process. Every
+# block has its own database in it, so that no block sees another's tables.
 _LOCK = threading.Lock()
-#: What DuckDB wraps in words about itself.
+#: Text that DuckDB puts around an error.
 OF_THE_DISK = ("No space left on device", "Disk quota exceeded", "File too large")
 _BLOCKS = itertools.count()
 _started: tuple[int, Any] | None = None
-# A forked process has its parent's without the threads: neither to be used nor, as that would wait for them, closed.
+# A forked process has its parent's instance without threads: it cannot be used, and closing it would wait for them.
 _INHERITED: list[Any] = []
 
 
@@ -106,13 +107,13 @@ def _small_database() -> Iterator[Any]:
         try:
             database.execute("USE memory")
             database.execute(f"DETACH {name}")
-        except Exception:  # whatever broke it, the next block starts another
+        except Exception:  # after any failure, the next block starts another
             _started = None
         database.close()
 
 
 def _connected(path: str) -> Any:
-    """A DuckDB, if it has room: without, it ends the process, or fails in the middle of a query."""
+    """Start DuckDB if there is enough memory: otherwise it would crash, or fail in the middle of a query."""
     require_address_space(_ADDRESS_SPACE, "reading and writing tables (DuckDB)")
     import duckdb
 
@@ -120,9 +121,9 @@ def _connected(path: str) -> Any:
 
 
 def _settle(database: Any, folder: Path) -> None:
-    """Reading a file must never download anything, and what does not fit into memory must not go where the user is.
+    """Set DuckDB up: it must never download anything, nor write temporary files into the user's folder.
 
-    Memory is limited for small files, too: a packed one of kilobytes may hold gigabytes.
+    Memory is also limited for small files: a compressed file of kilobytes can contain gigabytes.
     """
     limit = max(_MIN_MEMORY, physical_memory() // _PART_OF_MEMORY)
     database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
@@ -133,19 +134,19 @@ def _settle(database: Any, folder: Path) -> None:
 
 
 def with_objects(database: Any, objects: Mapping[str, Any]) -> Any:
-    """The database, knowing these Python objects as tables."""
+    """The database with these Python objects registered as tables."""
     for name, value in objects.items():
         database.register(name, value)
     return database
 
 
 def identifier(name: str) -> str:
-    """A name as SQL writes it, between quotes."""
+    """A quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(path: str) -> str:
-    """A path in which nothing is a pattern.
+    """A path with all pattern characters escaped.
 
     >>> literal("labels[1].csv")
     'labels[[]1].csv'

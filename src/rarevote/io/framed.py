@@ -1,4 +1,4 @@
-"""A base class of results that frame libraries take: the columns of a file as a pandas, polars or pyarrow table."""
+"""A base class for results that can become frames: the columns of a file as a pandas, polars or pyarrow table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rarevote.io.tables import arrow_table, pandas_frame, polars_frame
 
 
 class Framed:
-    """A result whose :meth:`columns` become a frame.
+    """A result whose :meth:`columns` can become a frame.
 
-    Frames have the columns of the file that ``write`` makes, with one difference: numbers are not rounded. A column
-    of names of different types becomes text, as in a file.
+    Frames have the columns of the file that ``write`` creates, except that numbers are not rounded. A column
+    with names of different types becomes text, as in a file.
     """
 
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
@@ -21,7 +21,7 @@ class Framed:
 
     @property
     def _column_dtypes(self) -> Mapping[str, Any]:
-        """For pandas, the types that ids and labels came with, by name of the column."""
+        """For pandas, the original types of ids and labels, by name of the column."""
         return {}
 
     def to_pandas(self, *, with_posterior: bool = False, with_prior: bool = False) -> Any:
@@ -38,5 +38,5 @@ class Framed:
         return arrow_table(self.columns(with_posterior=with_posterior, with_prior=with_prior))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The columns as an Arrow stream, which ``polars.DataFrame(result)``, DuckDB and others take."""
+        """The columns as an Arrow stream, which ``polars.DataFrame(result)``, DuckDB and others accept."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)

@@ -1,4 +1,4 @@
-"""JSON from outside as values: whatever is wrong with it is one kind of error."""
+"""Parsing of JSON from outside: all faults raise the same type of error."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
-    """The value that a text says.
+    """The value of a JSON text.
 
     Args:
-        unique_keys: refuse an object that names a key twice: readers differ in which of its values counts.
+        unique_keys: refuse an object with a duplicate key: readers differ in which value they use.
 
     Raises:
-        ValueError: it is not JSON, nested deeper than Python can follow, or holds a number of thousands of digits.
+        ValueError: it is not JSON, nested too deep for Python, or contains a number of thousands of digits.
 
     Example:
         >>> parse_json('{"label": "defect"}')
@@ -32,7 +32,7 @@ def parse_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
         ValueError: a number of more than 4300 digits
     """
     try:
-        if isinstance(text, bytes):  # of which Python's own decoder would let halves of letters pass
+        if isinstance(text, bytes):  # Python's own decoder would accept unpaired surrogates
             text = text.decode(json.detect_encoding(text))
         value = json.loads(text, object_pairs_hook=_unique if unique_keys else None)
         return whole_letters(value) if may_have_halves(text) else value
@@ -52,17 +52,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def speaks_of_digits(error: ValueError) -> bool:
-    """Whether Python, in words about itself, refuses a number for its length."""
+    """Whether the message is Python's refusal of a number with too many digits."""
     return "integer string conversion" in str(error)
 
 
 def too_many_digits() -> str:
-    """What is wrong with a number that Python refuses for its length."""
+    """The message for a number with too many digits."""
     return f"a number of more than {sys.get_int_max_str_digits()} digits"
 
 
 def may_have_halves(text: str, begin: int = 0, end: int = sys.maxsize) -> bool:
-    """Whether an escape in the text may say half of a letter (of a pair of surrogates).
+    """Whether the text may contain an escape for an unpaired surrogate.
 
     >>> may_have_halves('"cut \\\\ud83d"'), may_have_halves('"\\\\u00fc"')
     (True, False)
@@ -71,7 +71,7 @@ def may_have_halves(text: str, begin: int = 0, end: int = sys.maxsize) -> bool:
 
 
 def whole_letters(value: Any) -> Any:
-    """The value with � for every half of a letter in its texts, which no file that we write could hold.
+    """The value with � for every unpaired surrogate, which cannot be written to a file.
 
     >>> whole_letters({"text": ["cut \\ud83d", "whole"]})
     {'text': ['cut �', 'whole']}
@@ -86,7 +86,7 @@ def whole_letters(value: Any) -> Any:
 
 
 def parse_cell(text: str | None, where: str) -> Any:
-    """The value of a cell of a table of JSON; None where there is none.
+    """The value of a JSON cell in a table; None if it is empty.
 
     Raises:
         InputError: it cannot be read.

@@ -1,10 +1,11 @@
-"""A fitted model as one file: a description in JSON and its arrays, in NumPy's ``.npz`` layout. Nothing is pickled.
+"""A fitted model in one file: a JSON description and arrays, in NumPy's ``.npz`` format, without pickle.
 
-``model.save(path)`` writes it and :func:`rarevote.load` reads it. It holds what a fit learned about people: the method
-and its parameters, the classes, the names of the workers, and arrays per worker and class. It holds no task, no vote.
+``model.save(path)`` writes it and :func:`rarevote.load` reads it. It contains what a fit learned about workers: the
+method and its parameters, the classes, the names of the workers, and arrays per worker and class. It contains no tasks
+and no votes.
 
-A model file can come from anywhere, so reading trusts nothing: arrays are read without pickle, the description
-is checked entry by entry, and anything that does not fit is an error that names the file.
+A model file can come from anywhere, so nothing in it is trusted: arrays are read without pickle, the description
+is checked entry by entry, and anything invalid raises an error that names the file.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.read.detect import refuse_address
 
 FORMAT = "rarevote model"
-#: of the file's layout; a reader knows its own and older ones
+#: version of the file format; a reader supports its own and older ones
 VERSION = 1
 
 _DESCRIPTION = "description"
 _ARRAY = "parameter:"
-_BY_NAME = "by name"  # marks a mapping, whose keys JSON would turn into text
+_BY_NAME = "by name"  # marks a mapping, because JSON would turn its keys into text
 _NOTHING_BUT = (str, int, float, bool)
 
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What a model file says.
+    """The contents of a model file.
 
     Attributes:
         method: name of the method on the command line.
-        parameters: of its constructor.
+        parameters: parameters of its constructor.
         classes: names of the classes.
         workers: names of the workers.
-        arrays: what was fitted, by name.
+        arrays: the fitted arrays, by name.
         notes: how the fit went: ``n_iter``, ``converged``, ``status``.
     """
 
@@ -56,11 +57,11 @@ class SavedModel:
 
 
 def write_model(path: str | Path, model: SavedModel) -> None:
-    """Write the file, whole or not at all.
+    """Write the file, completely or not at all.
 
     Raises:
         InputError: the file cannot be written, or a name is neither text nor a number.
-        ParameterError: a parameter is of a type that only Python knows.
+        ParameterError: a parameter has a type that JSON does not support.
     """
     from rarevote import __version__
 
@@ -87,7 +88,7 @@ def read_model(path: str | Path) -> SavedModel:
     """Read what :func:`write_model` wrote.
 
     Raises:
-        InputError: the file is absent, damaged, of a newer layout, or no model at all.
+        InputError: the file is absent, damaged, of a newer format, or not a model.
     """
     refuse_address(path, "download the model first")
     path = Path(path)
@@ -122,7 +123,7 @@ def read_model(path: str | Path) -> SavedModel:
 
 
 def damaged(path: str | Path, reason: str) -> InputError:
-    """The error for a file that is a model but not a whole one."""
+    """The error for an incomplete model file."""
     return InputError(f"{path}: the model is damaged ({reason}); save it again")
 
 
@@ -154,7 +155,7 @@ def _read_names(found: Mapping[str, NDArray[Any]], description: Mapping[str, Any
 
 
 def _plain(value: Any, parameter: str) -> Any:
-    """A parameter as JSON has it; a mapping keeps the types of its keys."""
+    """A parameter in JSON; a mapping keeps the types of its keys."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.dtype):

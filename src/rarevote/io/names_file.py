@@ -1,4 +1,4 @@
-"""Task names in a separate Parquet file, which exists as long as it is needed."""
+"""Task names in a temporary Parquet file, which exists as long as it is needed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rarevote.crowd.names import StoredNames
 from rarevote.io.duck import AS_WRITTEN, connection, identifier
 from rarevote.io.write.atomic import lasting_scratch_folder
 
-# Beyond this many single rows it is quicker to read the whole file.
+# For more single rows than this, reading the whole file is faster.
 _MAX_SINGLE_ROWS = 10_000
 
 
 class NamesFile(StoredNames):
-    """Names in the column ``name`` of a Parquet file, in order. The file goes when this object does.
+    """Names in the column ``name`` of a Parquet file, in order. The file is removed with this object.
 
     Attributes:
-        path: the file, alone in a folder of its own.
+        path: the file, in its own folder.
     """
 
     def __init__(self, path: Path, count: int, remove: Callable[[], None]) -> None:
@@ -32,7 +32,7 @@ class NamesFile(StoredNames):
 
     @classmethod
     def written_by(cls, database: Any, query: str) -> NamesFile:
-        """Keep the names that a query gives, in its order."""
+        """Store the names that a query returns, in its order."""
         folder, remove = lasting_scratch_folder("names")
         path = folder / "names.parquet"
         try:
@@ -63,7 +63,7 @@ class NamesFile(StoredNames):
         return f"({rows}) AS {identifier('table ' + column)}"
 
     def load(self) -> NDArray[Any]:
-        """All of them, as an array of text."""
+        """All names, as an array of text."""
         with connection() as database:
             return _texts(database.execute(f"SELECT name FROM read_parquet(?, {AS_WRITTEN})", [str(self.path)]))
 
@@ -82,7 +82,7 @@ class NamesFile(StoredNames):
             )
 
     def find(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """The number of each value; -1 for what is not a name."""
+        """The number of each value; -1 if it is not a name."""
         found = np.full(len(values), -1, dtype=np.int64)
         texts = np.array([value if isinstance(value, str) else None for value in values], dtype=object)
         if not texts.size:
@@ -98,7 +98,7 @@ class NamesFile(StoredNames):
         return found
 
     def restricted(self, used: NDArray[np.bool_]) -> NamesFile:
-        """Only the names that are used, renumbered."""
+        """Keep only the names that are used, renumbered."""
         with connection() as database:
             database.register("flags", {"used": used})
             flagged = f"SELECT * FROM {self.as_table('name')} POSITIONAL JOIN flags"

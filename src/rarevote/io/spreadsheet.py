@@ -1,4 +1,4 @@
-"""Spreadsheets (``.xlsx``) in and out, through the extra ``excel``. Text is text: no cell is ever a formula."""
+"""Reading and writing of spreadsheets (``.xlsx``), with the extra ``excel``. Text stays text: no cell is a formula."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -
         InputError: this is not a spreadsheet, there is no such sheet, or its first row names a column twice.
     """
     openpyxl = need_openpyxl(title)
-    with path.open("rb") as handle:  # by its name openpyxl would refuse a file without the ending
+    with path.open("rb") as handle:  # given a name, openpyxl would refuse a file without this ending
         with _readable(title):
             _check_members(handle, title)
             book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
@@ -48,17 +48,17 @@ def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -
 
 @contextmanager
 def _readable(title: str) -> Iterator[None]:
-    """Says of what openpyxl raises that the file is no readable spreadsheet."""
+    """Turn errors of openpyxl into an error that the file is not a readable spreadsheet."""
     try:
         yield
-    except (InputError, MemoryError, Warning):  # a warning is raised only where Python was asked to
+    except (InputError, MemoryError, Warning):  # a warning is raised only if Python is told to
         raise
-    except Exception as error:  # openpyxl raises whatever the zip, XML and its own layers do
+    except Exception as error:  # openpyxl passes on all errors of its zip, XML and own layers
         raise InputError(f"{title}: not a readable spreadsheet ({type(error).__name__}: {error})") from None
 
 
 def _check_members(handle: BinaryIO, title: str) -> None:
-    """Refuse what is small only because it is packed: a cell without end would be held in memory as a whole."""
+    """Refuse a file that is small only because it is compressed: a huge cell would be loaded into memory completely."""
     size = handle.seek(0, io.SEEK_END)
     with zipfile.ZipFile(handle) as archive:
         check_zip(archive.infolist(), size, title=title, instead="save it as .csv")
@@ -72,12 +72,12 @@ def _chosen_sheet(book: Any, sheet: str | None, title: str) -> Any:
     if sheet is not None and sheet not in sheets:
         raise InputError(f"{title}: no sheet {sheet!r}; there are {', '.join(map(repr, sheets))}")
     chosen = sheets[sheet] if sheet is not None else book.worksheets[0]
-    chosen.reset_dimensions()  # the size that the file claims may be wrong
+    chosen.reset_dimensions()  # the size that the file states can be wrong
     return chosen
 
 
 def _each_row(rows: Iterator[tuple[Any, ...]], title: str) -> Iterator[tuple[Any, ...]]:
-    """The rows that are left; a damaged one further down is the file's fault, a full disk meanwhile is not."""
+    """The remaining rows; a damaged row is reported as a fault of the file, a full disk is not."""
     while True:
         with _readable(title):
             row = next(rows, None)
@@ -115,7 +115,7 @@ def _copy_rows(rows: Iterator[tuple[Any, ...]], columns: Mapping[str, int], copy
 
 
 def _plain(value: Any) -> Any:
-    """A cell as JSON has it: whole numbers whole, dates as text."""
+    """A cell as a JSON value: whole numbers as integers, dates as text."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
@@ -127,7 +127,7 @@ def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
     """Write columns as the only sheet of a workbook.
 
     Raises:
-        InputError: a sheet cannot hold that many rows, or a cell that text.
+        InputError: there are too many rows for a sheet, or too long a text for a cell.
     """
     openpyxl = need_openpyxl(str(path))
     lists = {name: column.tolist() for name, column in columns.items()}
@@ -142,17 +142,17 @@ def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         if isinstance(value, int) and abs(value) < _MAX_EXACT:
             return value
         made = make_cell(sheet, value=str(value))
-        made.data_type = "s"  # text that begins with = would be a formula otherwise
+        made.data_type = "s"  # otherwise text that begins with = would be a formula
         return made
 
-    # Packed in memory: an archive that has no room on a disk tries to end itself once more, and Python tells everybody.
+    # Compressed in memory: if the disk is full, closing the archive would fail again, with a message from Python.
     packed = io.BytesIO()
     try:
         sheet.append([cell(name) for name in lists])
         for row in zip(*lists.values(), strict=True):
             sheet.append([cell(value) for value in row])
         book.save(packed)
-    except OSError as error:  # of the rows, which openpyxl keeps in a temporary file until then
+    except OSError as error:  # for the rows, which openpyxl keeps in a temporary file until then
         raise temporary_folder_full(error) or error from None
     path.write_bytes(packed.getbuffer())
 

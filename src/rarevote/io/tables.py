@@ -1,7 +1,7 @@
-"""Results in kind: pandas in, crowd-kit's layouts out; polars or pyarrow in, the same kind out.
+"""Results in the type of the data: crowd-kit's layouts for pandas; polars for polars, pyarrow for pyarrow.
 
-A :class:`Table` is a result before it has a kind: named index columns and named value columns. Data that came as
-arrays or files get the table itself, which turns into any of the kinds on request.
+A :class:`Table` is a result before conversion: named index columns and named value columns. For data from
+arrays or files, the table itself is returned, which can be converted to any of these types.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _library(name: str) -> Any:
 
 
 def pandas_index(values: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """A pandas Index of these values, of the type given where they have it."""
+    """A pandas Index of these values, with the given type if they have it."""
     pandas, column = _library("pandas"), np.asarray(values)
     given = column.tolist() if column.dtype == object else column
     try:
@@ -34,11 +34,11 @@ def pandas_index(values: Any, dtype: Any = None, name: str | None = None) -> Any
 
 
 def pandas_frame(columns: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Any:
-    """A pandas DataFrame of these columns, whose rows are numbered.
+    """A pandas DataFrame of these columns, with numbered rows.
 
     Args:
         columns: the columns by name.
-        dtypes: the types that columns came with, by name of the column.
+        dtypes: the original types of the columns, by name.
     """
     pandas = _library("pandas")
     cells = {name: pandas_index(_cells(column), dtypes.get(name)) for name, column in columns.items()}
@@ -58,7 +58,7 @@ def arrow_table(columns: Mapping[str, Any]) -> Any:
 
 
 def _cells(column: Any) -> Any:
-    """The values of a column, which has one type: those of different types become text."""
+    """The values of a column, with one type: mixed types become text."""
     column = np.asarray(column)
     if column.dtype.kind == "U":
         return column.tolist()
@@ -74,11 +74,11 @@ class Table:
     """A small immutable table.
 
     Attributes:
-        index: the columns that say what a row is about, for example ``{"task": ...}``.
+        index: the columns that identify a row, for example ``{"task": ...}``.
         values: the columns with results.
-        series: whether pandas should show the single value column as a Series of that name.
-        columns_name: what the value columns are, for pandas ("label" where each column is a class).
-        dtypes: for pandas, the types that index levels and labels came with, by name of the column;
+        series: whether pandas should show the single value column as a Series with its name.
+        columns_name: the name of the columns axis, for pandas ("label" if each column is a class).
+        dtypes: for pandas, the original types of index levels and labels, by name of the column;
             the key "columns" is for the names of the value columns.
     """
 
@@ -114,7 +114,7 @@ class Table:
         return iter(zip(*(column.tolist() for column in self.columns.values()), strict=True))
 
     def to_dict(self) -> dict[Any, Any]:
-        """Index value to result: a label each for a single column, else a dict per row."""
+        """A dict from index value to result: the value for a single column, else a dict per row."""
         keys = [column.tolist() for column in self.index.values()]
         names = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
         if self.series:
@@ -123,10 +123,10 @@ class Table:
         rows = zip(*(column.tolist() for column in self.values.values()), strict=True)
         return {name: dict(zip(self.values, row, strict=True)) for name, row in zip(names, rows, strict=True)}
 
-    # -- in kind -----------------------------------------------------------------------------------------------------
+    # -- as frames ---------------------------------------------------------------------------------------------------
 
     def to(self, kind: Kind) -> Any:
-        """This table as ``kind``."""
+        """This table as the type ``kind``."""
         if kind == "table":
             return self
         return {"pandas": self.to_pandas, "polars": self.to_polars, "pyarrow": self.to_arrow}[kind]()
@@ -163,7 +163,7 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    # -- to look at --------------------------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------------------------
 
     def _shown(self, most: int) -> list[list[str]]:
         def text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The size that a packed file unpacks to, compared before anything unpacks it: kilobytes may hold gigabytes."""
+"""Checks of the size of compressed files before they are unpacked: kilobytes can contain gigabytes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from rarevote.errors import InputError, shown
 from rarevote.io.duck import AS_WRITTEN, identifier, literal
 
-# Tables that say the same in every cell are packed to a hundredth; what is small may be packed as it likes.
+# Tables with equal cells are compressed to a hundredth; for small results, any ratio is allowed.
 _MAX_PACKING = 300
 _MAX_SMALL = 256 << 20
 _MAX_SMALL_MEMBER = 64 << 20
 _ROW = 24  # bytes of a vote in memory: three numbers
-# Of small Parquet files the text is measured, too: a dictionary tells neither how long its texts are nor how often they
-# stand there, and what a footer says of sizes nobody else compares with the file.
+# For small Parquet files, the text is also measured: a dictionary shows neither the length of its texts nor how often
+# they occur, and nothing else compares the sizes in the footer with the file.
 _MAX_MEASURED = 4 << 20
 _LENGTH = {"VARCHAR": "strlen", "BLOB": "octet_length"}
 
@@ -30,15 +30,15 @@ def _refuse_bomb(
 
 
 def check_zip(members: Sequence[zipfile.ZipInfo], size: int, *, title: str, instead: str) -> None:
-    """Refuse a zip file that is small only because it is packed, by its directory.
+    """Refuse a zip file that is small only because it is compressed, from the sizes in its directory.
 
-    Python reads no more of a member than the directory says, so a directory that says too little hides nothing.
+    Python reads no more of a member than the directory states, so wrong sizes cannot hide anything.
 
     Args:
-        members: those that are going to be read.
-        size: bytes of the whole file, which bound what members that share bytes can honestly hold together.
-        title: what messages call the file.
-        instead: what to do instead, in words.
+        members: the members to read.
+        size: bytes of the whole file, which bound the total size of members that share bytes.
+        title: the name of the file in messages.
+        instead: a sentence on what to do instead.
 
     Raises:
         InputError: a member, or all together, unpack to more than tables do.
@@ -49,7 +49,7 @@ def check_zip(members: Sequence[zipfile.ZipInfo], size: int, *, title: str, inst
 
 
 def check_rows(packed: int, rows: int, title: str) -> None:
-    """Refuse a packed table with more rows than its bytes can honestly hold.
+    """Refuse a compressed table with implausibly many rows for its size.
 
     Raises:
         InputError: there are more.
@@ -58,12 +58,12 @@ def check_rows(packed: int, rows: int, title: str) -> None:
 
 
 def check_parquet(database: Any, path: Path, title: str, kinds: dict[str, str]) -> None:
-    """Refuse a file that is small only because it is packed.
+    """Refuse a Parquet file that is small only because it is compressed.
 
     Args:
         database: a DuckDB.
         path: the file.
-        title: what messages call it.
+        title: its name in messages.
         kinds: the type of each column.
     """
     import duckdb
@@ -81,14 +81,14 @@ def check_parquet(database: Any, path: Path, title: str, kinds: dict[str, str]) 
         try:
             (length,) = database.execute(f"SELECT {lengths} FROM read_parquet(?, {AS_WRITTEN})", [file]).fetchone()
         except duckdb.OutOfMemoryException:
-            return  # whoever reads it says so
+            return  # the reader reports the fault
         _refuse_bomb(f"{title}:", size, int(length))
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # Arrow. An IPC file ends in a footer that names its blocks; a stream is one message after the other. Each is a
-# flatbuffer that lists buffers, and a packed buffer begins with the size it has when unpacked. Everything else in such
-# a file is read where it lies.
+# flatbuffer that lists buffers, and a compressed buffer begins with its uncompressed size. Everything else in such
+# a file is read in place.
 
 
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages that have buffers
@@ -98,23 +98,23 @@ _BUFFER = struct.Struct("<qq")  # offset in the body, length
 
 
 def check_arrow(data: memoryview, title: str) -> None:
-    """Refuse an IPC file or stream that is small only because it is packed."""
+    """Refuse an IPC file or stream that is small only because it is compressed."""
     try:
         unpacked = unpacked_bytes(data)
     except (struct.error, IndexError):
-        return  # damaged: whoever reads it says so
+        return  # damaged: the reader reports it
     _refuse_bomb(f"{title}:", len(data), unpacked)
 
 
 def unpacked_bytes(data: Any) -> int:
-    """The sum of the sizes that packed buffers claim; what is not packed is not counted.
+    """The sum of the stated sizes of compressed buffers; others are not counted.
 
     Args:
         data: the bytes of a file or a stream.
 
     Raises:
-        struct.error: it leads out of the data.
-        ValueError: it names the same batches again and again, which would take for ever to read.
+        struct.error: an offset leads out of the data.
+        ValueError: it lists the same batches repeatedly, which would take forever to read.
     """
     total = seen = 0
     for message, body in _of_file(data) if bytes(data[:6]) == b"ARROW1" else _of_stream(data):
@@ -126,12 +126,12 @@ def unpacked_bytes(data: Any) -> int:
         for number in range(n):
             offset, length = _BUFFER.unpack_from(data, buffers + 4 + _BUFFER.size * number)
             if length >= 8:
-                total += max(0, _number(data, "<q", body + offset))  # -1 where a buffer was left as it is
+                total += max(0, _number(data, "<q", body + offset))  # -1 if a buffer is not compressed
     return total
 
 
 def _of_file(data: Any) -> Iterator[tuple[int, int]]:
-    """Where each message and its body begin."""
+    """The start of each message and of its body."""
     footer = len(data) - 10 - _number(data, "<i", len(data) - 10)
     root = _follow(data, footer)
     for vector in (2, 3):  # dictionaries, batches
@@ -150,7 +150,7 @@ def _of_stream(data: Any) -> Iterator[tuple[int, int]]:
     while at + 8 <= len(data):
         length = _number(data, "<i", at + 4) if _number(data, "<I", at) == _CONTINUES else 0
         if length <= 0:
-            return  # the end, or nothing that we know
+            return  # the end, or an unknown message
         body = at + 8 + length
         yield at + 8, body
         size = _field(data, _follow(data, at + 8), 3)
@@ -158,7 +158,7 @@ def _of_stream(data: Any) -> Iterator[tuple[int, int]]:
 
 
 def _packed_buffers(data: Any, message: int) -> int:
-    """Where the list of a message's packed buffers begins; 0 if it has none."""
+    """The start of the list of a message's compressed buffers; 0 if it has none."""
     root = _follow(data, message)
     kind, header = _field(data, root, 1), _field(data, root, 2)
     if kind is None or header is None or data[kind] not in (_DICTIONARY, _BATCH):
@@ -182,7 +182,7 @@ def _follow(data: Any, at: int) -> int:
 
 
 def _field(data: Any, table: int, number: int) -> int | None:
-    """Where a field of a flatbuffer's table is; None if the table leaves it out."""
+    """The position of a field in a flatbuffer table; None if the table omits it."""
     fields = table - _number(data, "<i", table)
     place = 4 + 2 * number
     offset = _number(data, "<H", fields + place) if place < _number(data, "<H", fields) else 0

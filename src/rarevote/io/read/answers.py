@@ -1,4 +1,4 @@
-"""What an expert has answered, and the list that says what to answer.
+"""An expert's answers, and the list of tasks to answer.
 
 Answers are rows of a task and a label, or a platform's export of the tasks.
 """
@@ -21,7 +21,7 @@ from rarevote.io.read.table import read_table, truth_columns
 
 
 class Said(NamedTuple):
-    """An answer about a task: its label, or None where it is blank; who gave it, if the file says so."""
+    """An answer on a task: its label, or None if it is blank; and the expert, if the file names one."""
 
     task: Any
     label: Any
@@ -29,12 +29,12 @@ class Said(NamedTuple):
 
 
 def read_answers(path: str | Path, *, question: str | None = None) -> list[Said]:
-    """All answers of a file, in order; a task may come more than once.
+    """All answers of a file, in order; a task can occur more than once.
 
     Args:
         path: a table with a column of tasks and one of labels, or an export of Label Studio or Argilla of the tasks
-            that a review list made there.
-        question: which question of the export, where several were asked.
+            that were created there from a review list.
+        question: which question of the export, if it has several.
 
     Raises:
         InputError: the file cannot be read, has no rows, or a row has no task.
@@ -58,16 +58,16 @@ def _export_in(path: Path) -> ExportFiles | None:
     try:
         files = open_export(path)
     except InputError:
-        return None  # whoever reads it as a table says what is wrong
+        return None  # the reader of tables reports the fault
     return files if recognise(files) in ("label-studio", "argilla") else None
 
 
 def _of_export(files: ExportFiles, question: str | None) -> list[Said]:
-    """Answers by our names of the tasks: an import into Label Studio has given them ids of its own."""
+    """Answers with our names of the tasks: Label Studio gives imported tasks its own ids."""
     export = read_export(files, question=question)
     ours = _names(export, files, question) if export.platform == "label-studio" else {}
     voted = zip(export.task, export.label, export.worker, strict=True)
-    # An expert may mark an answer as the ground truth: it is one all the same.
+    # An expert can mark an answer as the ground truth: it is still an answer.
     marked = [Said(ours.get(task, task), label) for task, label in export.gold.items()]
     return [*(Said(ours.get(task, task), label, worker) for task, label, worker in voted), *marked]
 
@@ -91,8 +91,8 @@ class ReviewList:
     """Tasks to review.
 
     Attributes:
-        tasks: in the order of the file, each once.
-        columns: what stands beside them, by name of the column; None where a cell is blank.
+        tasks: names of the tasks in the order of the file, each once.
+        columns: the other columns, by name; None for blank cells.
     """
 
     tasks: list[Any]
@@ -103,7 +103,7 @@ def read_review_list(path: str | Path) -> ReviewList:
     """Read a list that ``--review-out`` wrote, or any table with a column of tasks.
 
     Raises:
-        InputError: the file cannot be read, has no rows, or a task is missing or stands there twice.
+        InputError: the file cannot be read, has no rows, or a task is missing or occurs twice.
         ColumnsError: there is no column of tasks.
     """
     with open_sources(path, wanted=None) as sources:

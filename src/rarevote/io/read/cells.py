@@ -1,4 +1,4 @@
-"""Cells of a table that hold several choices: lists of JSON, lists as Python writes them, texts with a mark between."""
+"""Table cells with several choices: JSON lists, Python lists, or texts with a separator."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from rarevote.crowd.names import spelling
 from rarevote.errors import InputError, how, shown
 from rarevote.io.platforms.table_records import choices_in_cell, json_in_cell
 
-#: Marks between choices, in the order in which they are looked for.
+#: Separators between choices, in the order in which they are tried.
 SEPARATORS = ("|", ";", "\n", ",")
 NOTHING = "[]"  # the cell of an answer without any choice
-_SURE = SEPARATORS[:1]  # a mark that is hardly ever part of a name
+_SURE = SEPARATORS[:1]  # a separator that is hardly ever part of a name
 _PYTHON_ITEM = r"""(?:'[^'\\]*'|"[^"\\]*")"""
 _PYTHON_LIST = re.compile(rf"\[\s*(?:{_PYTHON_ITEM}\s*,\s*)*{_PYTHON_ITEM}\s*,?\s*\]")
-_PROSE = 40  # letters of a piece, on average: longer ones are sentences
+_PROSE = 40  # mean length of a piece: longer ones are sentences
 _TICKED = frozenset({"1", "yes", "true", "y", "t", "x", "on", "checked", "ticked"})
 _NOT_TICKED = frozenset({"0", "no", "false", "n", "f", "off", "unchecked"})
 
 
 def is_ticked(value: object) -> bool | None:
-    """What the cell of a choice says: ticked, not ticked, or None where it says neither.
+    """Whether the cell of a choice means ticked or not ticked; None for neither.
 
     >>> [is_ticked(value) for value in ("1", "No", True, 0.0, "x", "maybe")]
     [True, False, True, False, True, None]
@@ -32,9 +32,9 @@ def is_ticked(value: object) -> bool | None:
 
 
 def several_in(texts: Sequence[object]) -> str | None:
-    """One of these labels that seems to be several choices together, or None.
+    """One of these labels that seems to contain several choices, or None.
 
-    A list is. A text with ``|`` is where another label has one of its pieces.
+    A list does. A text with ``|`` does if another label equals one of its pieces.
 
     >>> several_in(["a|b", "b"]), several_in(["a|b", "c"]), several_in(['["a", "b"]']), several_in(["a, b", "a"])
     ('a|b', None, '["a", "b"]', None)
@@ -52,10 +52,10 @@ def several_in(texts: Sequence[object]) -> str | None:
 
 
 def refuse_several(texts: Sequence[object], title: str) -> None:
-    """Refuse labels of which some are several choices together.
+    """Refuse labels if some contain several choices.
 
     Raises:
-        InputError: they are.
+        InputError: some do.
     """
     found = several_in(texts)
     if found is not None:
@@ -67,14 +67,14 @@ def refuse_several(texts: Sequence[object], title: str) -> None:
 
 
 def split_cells(texts: Sequence[str], separator: str | None = None) -> tuple[list[tuple[str, ...]], str | None]:
-    """The choices of each cell, and the mark between them, where one was found.
+    """The choices of each cell, and the separator, if one was found.
 
     Args:
-        texts: the different cells of a column.
-        separator: the mark between choices; found if not given.
+        texts: the distinct cells of a column.
+        separator: the separator between choices; detected by default.
 
     Raises:
-        InputError: a cell holds structured data.
+        InputError: a cell contains structured data.
 
     >>> split_cells(["a|b", "b", '["a"]', "['a', 'c']", "[]"])
     ([('a', 'b'), ('b',), ('a',), ('a', 'c'), ()], '|')
@@ -91,7 +91,7 @@ def split_cells(texts: Sequence[str], separator: str | None = None) -> tuple[lis
 
 
 def _listed(text: str) -> list[str] | None:
-    """The names in a list of JSON, or of Python; None where the text is neither."""
+    """The names in a JSON or Python list; None if the text is neither."""
     if not text.startswith("["):
         return None
     if _PYTHON_LIST.fullmatch(text):
@@ -107,7 +107,7 @@ def _pieces(text: str, mark: str) -> list[str]:
 
 
 def _mark_in(texts: Sequence[str]) -> str | None:
-    """The mark between choices: the first whose pieces come again in other cells, and are no sentences."""
+    """The separator between choices: the first whose pieces also occur in other cells, and are not sentences."""
     plain = [text for text in texts if _listed(text.strip()) is None]
     for mark in SEPARATORS:
         split = [_pieces(text, mark) for text in plain]

@@ -1,4 +1,4 @@
-"""Which column of a table holds the task, the worker, the label: by usual names, or as the caller says."""
+"""The columns of a table for task, worker and label: by usual names, or as the user says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from rarevote.errors import ColumnsError, ParameterError, how, shown
 
-# What labelling tools, published datasets and other packages call them; compared without case and punctuation.
+# Their names in labelling tools, published datasets and other packages; compared without case and punctuation.
 ALIASES: dict[str, tuple[str, ...]] = {
     "task": (
         "task", "taskid", "item", "itemid", "question", "questionid", "object", "objectid", "unit", "unitid",
@@ -38,24 +38,24 @@ TRUTH_ALIASES: dict[str, tuple[str, ...]] = {
 
 
 def plain_name(name: object) -> str:
-    """A name without case and punctuation, by which columns are known."""
+    """A name without case and punctuation, to recognise columns."""
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
 
 
 def may_be(role: str, name: str) -> bool:
-    """Whether a column is called as one of this role usually is."""
+    """Whether a column has a usual name of this role."""
     return plain_name(name) in ALIASES[role]
 
 
 def check_column_names(frame: object, where: str = "the frame") -> None:
-    """Refuse a table of pandas or Arrow of which two columns have one name, or whose names have several levels.
+    """Refuse a pandas or Arrow table with duplicate column names, or with names of several levels.
 
     Args:
-        frame: a frame, or a schema of Arrow.
-        where: how messages call it.
+        frame: a frame, or an Arrow schema.
+        where: its name in messages.
 
     Raises:
-        ColumnsError: it does.
+        ColumnsError: the names are not valid.
     """
     names: Any = getattr(frame, "columns" if hasattr(frame, "iloc") else "column_names", getattr(frame, "names", None))
     if getattr(names, "nlevels", 1) > 1:
@@ -64,7 +64,7 @@ def check_column_names(frame: object, where: str = "the frame") -> None:
             'frame.columns = ["_".join(map(str, name)) for name in frame.columns]'
         )
     if not isinstance(names, Iterable):
-        return  # polars has checked the names, and what is not a frame is refused later
+        return  # polars checks its names, and anything that is not a frame is refused later
     repeated = [name for name, count in Counter(map(str, names)).items() if count > 1]
     if repeated:
         raise ColumnsError(
@@ -86,9 +86,9 @@ def find_columns(
     Args:
         found: the table's column names.
         columns: explicit choices, such as ``{"task": "image", "label": "verdict"}``.
-        aliases: for each role the names to look for, best first.
-        where: how messages call the table.
-        otherwise: what else the table may be, for the message that a role has no column.
+        aliases: the names to search for, for each role, best first.
+        where: the name of the table in messages.
+        otherwise: what else the table can be, for the message about a role without a column.
         choosable: whether the user can name the columns; otherwise they must be renamed.
 
     Raises:
@@ -128,12 +128,12 @@ def find_columns(
 
 
 def preferred(columns: Mapping[str, str] | None, found: Sequence[str]) -> dict[str, str]:
-    """What was said about the columns of the votes, as far as a table of gold or truth has such columns."""
+    """The user's choice of columns for the votes, as far as a table of gold or truth has these columns."""
     return {role: name for role, name in (columns or {}).items() if role in TRUTH_ALIASES and name in found}
 
 
 def match_columns(patterns: Sequence[str], found: Sequence[str], where: str) -> list[str]:
-    """The columns that are named, each by itself or by a pattern such as ``score_*``.
+    """The columns given by name or by a pattern such as ``score_*``.
 
     Raises:
         ColumnsError: there is no such column.
@@ -148,11 +148,11 @@ def match_columns(patterns: Sequence[str], found: Sequence[str], where: str) -> 
 
 
 def ignored_weights(found: Iterable[str], used: Iterable[object] = ()) -> list[str]:
-    """The sentence on columns beside the votes that look like weights of them; none if there are no such columns.
+    """The sentence on columns that look like weights of the votes; none if there are no such columns.
 
     Args:
         found: the columns.
-        used: those that are read.
+        used: the columns that are read.
 
     >>> ignored_weights(["task", "worker", "label", "confidence"])
     ["column 'confidence' looks like a weight of the votes and is ignored: all votes count equally"]

@@ -1,4 +1,4 @@
-"""The one way in: whatever a person has (a file, several, a folder, an export, a frame, arrays) becomes a crowd."""
+"""Reading of votes: any input (a file, several, a folder, an export, a frame, arrays) becomes a crowd."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ class Crowd:
 
     Attributes:
         annotations: the encoded votes.
-        title: what messages call the input.
-        shown: columns carried along, one text per item, in the order of :attr:`population`.
-        gold: gold labels that came with the votes.
+        title: the name of the input in messages.
+        shown: columns to show, one text per item, in the order of :attr:`population`.
+        gold: gold labels in the same data.
         models: the workers that are models, not people: those of predictions, and judges of a wide table.
-        notes: what a person should know about how the votes were read.
-        export: the export, where the input is one.
-        has_header: whether the files begin with the names of their columns.
+        notes: notes on how the votes were read.
+        export: the export, if the input is one.
+        has_header: whether the files have a header line.
         columns: the columns that the user named, by role.
         source: the type of the data, so that results have the same type.
         files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
-        choices: the labels, where an answer may hold several: then each task is a pair of an item and a label, called
+        choices: the labels, if an answer can contain several: then each task is a pair of an item and a label, called
             ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
             See :attr:`by_label`.
-        choice: the label, where the crowd is that of one of several.
-        arguments: how a command that starts an audit names the votes, with the options that they were read with.
-        aggregate_arguments: the same of a command that aggregates them, with the options of fit and decision.
+        choice: the label, if the crowd is that of one of several labels.
+        arguments: the command-line arguments for the votes and their options, for a command that starts an audit.
+        aggregate_arguments: likewise for a command that aggregates them, with the options of fit and decision.
     """
 
     annotations: Annotations
@@ -79,22 +79,22 @@ class Crowd:
 
     @property
     def n_unvoted(self) -> int:
-        """Number of items that the data name and that have no votes."""
+        """Number of items in the data that have no votes."""
         return len(self.annotations.unanswered)
 
     @cached_property
     def population(self) -> Names:
-        """Names of all items that the data name: those with votes (``annotations.tasks``), then those without."""
+        """Names of all items in the data: those with votes (``annotations.tasks``), then those without."""
         return population(self.annotations)
 
     @property
     def n_items(self) -> int:
-        """Number of items that the data name; of several labels each counts once, whatever was asked of it."""
+        """Number of items in the data; with several labels, each item counts once."""
         return len(set(self.shown["item"].tolist())) if self.choices else len(self.population)
 
     @cached_property
     def by_label(self) -> dict[str, Crowd]:
-        """Of a crowd of several labels, the crowd of each, whose tasks are the items; empty where there is one."""
+        """For a crowd with several labels, the crowd of each label, whose tasks are the items; otherwise empty."""
         from rarevote.io.read.labels import by_label
 
         return by_label(self) if self.choices else {}
@@ -122,12 +122,12 @@ class Crowd:
         return facts_html(f"Crowd: {self.title}", facts, [["class", "votes"], *rows])
 
     def known(self, labels: Any) -> dict[Any, Any]:
-        """Gold or truth by task, with ids and labels of the kind that the votes have.
+        """Gold or truth by task, with ids and labels of the same types as in the votes.
 
-        A column that :attr:`columns` names counts where gold or truth has it too.
+        A column named in :attr:`columns` is used if gold or truth also has it.
 
-        A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header
-        line, a file of gold or truth needs none either: a task and its label.
+        A text table has "7" where Parquet or JSON has 7; both mean the same task. If the votes have no header
+        line, a file of gold or truth needs none either: it has a task and its label.
 
         Args:
             labels: a file, a mapping, a pandas Series indexed by task, a frame, or a tuple ``(task, label)``.
@@ -145,11 +145,11 @@ class Crowd:
 
     @cached_property
     def to_show(self) -> dict[str, NDArray[Any]]:
-        """What a person who answers is to see of the items of the population: ``shown``, or an export's own data.
+        """What to show an expert about the items of the population: ``shown``, or the data of an export.
 
-        The data of an export are values of JSON, :data:`~rarevote.io.platforms.base.ABSENT` where a task lacks one.
+        The data of an export are values of JSON, :data:`~rarevote.io.platforms.base.ABSENT` if a task lacks one.
         """
-        if self.choice is not None:  # whoever answers must know which
+        if self.choice is not None:  # the expert must know which
             return self._own_to_show | {"choice": np.full(len(self.population), self.choice, dtype=object)}
         return self._own_to_show
 
@@ -171,10 +171,10 @@ class Crowd:
         return columns
 
     def truth(self, labels: Any) -> dict[Any, Any]:
-        """The truth to hold a result against, as :meth:`known` gives them.
+        """The truth to compare a result with, as :meth:`known` returns it.
 
         Raises:
-            InputError: they are about other tasks, so that there is nothing to hold against them.
+            InputError: the truth is about other tasks, so there is nothing to compare.
         """
         known = self.known(labels)
         if known and not (positions_of(self.population, list(known)) >= 0).any():
@@ -187,11 +187,11 @@ class Crowd:
         return known
 
     def with_annotations(self, annotations: Annotations) -> Crowd:
-        """The same with other votes on the same population."""
+        """The crowd with other votes on the same population."""
         return replace(self, annotations=annotations)
 
     def with_items(self, items: Any, *, task_column: str | None = None) -> Crowd:
-        """The same votes in the population that a list names, as :attr:`ReadOptions.items` gives it.
+        """The same votes in the population of a list, as given in :attr:`ReadOptions.items`.
 
         Raises:
             InputError: items that have votes are not in the list.
@@ -205,21 +205,21 @@ class Crowd:
         return self.with_population(join_items(self.annotations, items, task_column=named, has_header=self.has_header))
 
     def with_population(self, votes: Annotations) -> Crowd:
-        """The same with votes that have further items without votes, of which nothing is shown."""
+        """The crowd with votes that have further items without votes, for which nothing is shown."""
         place = {name: row for row, name in enumerate(self.annotations.unanswered.tolist(), votes.n_tasks)}
         rows = [*range(votes.n_tasks), *(place.get(name, -1) for name in votes.unanswered.tolist())]
-        # Nothing is shown of an item that only the list names: the text behind all others is empty.
+        # Nothing is shown for an item that only the list names: its text is empty.
         shown = {name: as_name_array([*texts, ""])[rows] for name, texts in self.shown.items()}
         return replace(self, annotations=votes, shown=shown)
 
     def with_files(self, data: Any) -> Crowd:
-        """The same, knowing that it is also from ``data``, where these name files."""
-        # Absolute: a program may work in another folder by the time it writes.
+        """The crowd with ``data`` added to its files, if these are file names."""
+        # Absolute: the working folder can change before an output is written.
         found = (one if one == "-" or "://" in one else os.path.abspath(one) for one in _as_paths(data) or ())  # noqa: PTH100
         return replace(self, files=(*self.files, *found))
 
     def check_way_back(self, path: Path) -> None:
-        """Refuse, before anything is computed, what could not be written back to the platform."""
+        """Refuse a crowd that cannot be written back to the platform, before anything is computed."""
         from rarevote.io.platforms import PLATFORMS
         from rarevote.io.platforms.write_back import check_way_back
 
@@ -238,9 +238,9 @@ def read(data: Any, options: ReadOptions | None = None, **given: Unpack[ReadArgu
     """Read votes from files, exports, frames, arrays or rows.
 
     Args:
-        data: a file, several, patterns, a folder, ``"-"`` for standard input, an export of a labelling platform; a
-            pandas, polars or pyarrow frame or anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping
-            of columns; rows as tuples (task, worker, label) or as dicts; :class:`Annotations`, or a crowd.
+        data: a file, several files, patterns, a folder, ``"-"`` for standard input, an export of a labelling platform;
+            a pandas, polars or pyarrow frame or anything with ``__arrow_c_stream__``; a tuple of three arrays; a
+            mapping of columns; rows as tuples (task, worker, label) or as dicts; :class:`Annotations`, or a crowd.
         options: how to read.
         **given: fields of :class:`ReadOptions`, instead of ``options``.
 
@@ -259,7 +259,7 @@ def read(data: Any, options: ReadOptions | None = None, **given: Unpack[ReadArgu
 
 
 def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Unpack[ReadArguments]) -> Crowd:
-    """As :func:`read`, but frames and arrays without rows are a crowd without tasks: methods and metrics answer one."""
+    """As :func:`read`, but frames and arrays without rows give an empty crowd, which methods and metrics accept."""
     options = options or ReadOptions(**given)
     if isinstance(data, Crowd):
         return (
@@ -273,7 +273,7 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Unpack
     if paths is None:
         crowd = _from_memory(data, options)
     else:
-        # Looked at once: what was found is handed to whoever reads it.
+        # Inspected once: the result is passed to the reader.
         is_file = len(paths) == 1 and not is_stream(paths[0]) and Path(paths[0]).is_file()
         found = inspect_file(Path(paths[0])) if is_file else None
         export = _export_in(paths, options, found)
@@ -286,23 +286,23 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Unpack
 
 
 def _of_choice(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """The crowd of the choice that is asked for, or of all of them."""
+    """The crowd of the requested choice, or of all choices."""
     from rarevote.io.read.labels import one_label
 
     return crowd if options.choice is None else one_label(crowd, options.choice)
 
 
 def _in_population(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """The crowd with the items that were listed, and a note on those without votes."""
+    """The crowd with the listed items, and a note on those without votes."""
     said = _unvoted(crowd)
     if options.items is not None:
         crowd = crowd.with_items(options.items, task_column=(options.columns or {}).get("task"))
-    notes = [note for note in crowd.notes if note not in said]  # of a crowd that was read before
+    notes = [note for note in crowd.notes if note not in said]  # for a crowd that was read earlier
     return replace(crowd, notes=(*notes, *_unvoted(crowd)))
 
 
 def _unvoted(crowd: Crowd) -> tuple[str, ...]:
-    """The note on items without votes; of several labels, those without a vote on any."""
+    """The note on items without votes; with several labels, items without a vote on any label."""
     if not crowd.choices:
         return unvoted_note(crowd.annotations.n_tasks, crowd.n_unvoted)
     voted = len(set(crowd.shown["item"][: crowd.annotations.n_tasks].tolist()))
@@ -328,7 +328,7 @@ def read_each(data: Any, options: ReadOptions | None = None, **given: Unpack[Rea
 
     options = replace(options or ReadOptions(**given), question=ALL)
     try:
-        only = read(data, options)  # a question that is called so
+        only = read(data, options)  # a question with this name
     except EveryQuestionError as every:
         return {
             name: read(data, replace(options, question=name, multilabel=options.multilabel or several))
@@ -338,14 +338,14 @@ def read_each(data: Any, options: ReadOptions | None = None, **given: Unpack[Rea
 
 
 def title_of(inputs: str | Path | Sequence[str | Path]) -> str:
-    """What messages call these inputs."""
+    """The name of these inputs in messages."""
     paths = [str(inputs)] if isinstance(inputs, (str, Path)) else [*map(str, inputs)]
     first = "standard input" if paths[0] == "-" else paths[0]
     return first + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
 
 def _as_paths(data: Any) -> list[str] | None:
-    """The names of files, where the data are such."""
+    """The file names, if the data are file names."""
     if isinstance(data, (str, Path)):
         return [str(data)]
     if isinstance(data, list) and data and all(isinstance(one, (str, Path)) for one in data):
@@ -379,7 +379,7 @@ def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) 
     if for_exports is not None:
         for path in paths:
             if not is_stream(path) and "://" not in path:
-                found_paths(path)  # one that is not there is a mistake of another kind
+                found_paths(path)  # a missing file is a different error
         option = how(for_exports, "--" + for_exports.replace("_", "-"))
         named = how("platform", "--from")
         raise ParameterError(f"{option} needs a platform's export; {title} is not one, see {named}")
@@ -403,12 +403,12 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
 
 
 def called_models(votes: Annotations) -> frozenset[str]:
-    """Workers that ``convert`` calls models."""
+    """Workers that ``convert`` marks as models."""
     return frozenset(name for name in votes.workers.tolist() if isinstance(name, str) and name.startswith(MODEL))
 
 
 def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -> str | ExportFiles | None:
-    """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
+    """The export, if a platform is named or recognises the file, and no option says that it is a plain table."""
     if options.worker_from and (files := _person_files(paths, options)) is not None:
         return files
     path = Path(paths[0])
@@ -426,12 +426,12 @@ def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -
     except InputError:
         if found is not None and found.is_archive:
             raise
-        return named  # whoever reads it says what is wrong
+        return named  # the reader reports the fault
     return files if named or recognise(files) is not None else None
 
 
 def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
-    """The export that several files are together, of which each is one person's."""
+    """The export that several files form together, one per person."""
     from rarevote.io.platforms import PLATFORMS, recognise
     from rarevote.io.platforms.containers import open_export
     from rarevote.io.read.persons import check_persons, person_of_part
@@ -442,7 +442,7 @@ def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
     try:
         found = [open_export(path) for given in paths if not is_stream(given) for path in found_paths(given)]
     except InputError:
-        return None  # whoever reads it says what is wrong
+        return None  # the reader reports the fault
     kinds = {recognise(files) for files in found}
     (kind, *others) = kinds or {None}
     if kind is None or others or not PLATFORMS[kind].has_person_files:
@@ -454,7 +454,7 @@ def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
 
 
 def _may_be_export(found: FileInfo) -> bool:
-    """Whether some platform knows a column of a table; what is no table, or cannot be read as one, may be an export."""
+    """Whether a platform recognises a column of a table; anything that is not a table can be an export."""
     from rarevote.io.platforms import PLATFORMS
     from rarevote.io.read.csv_text import header_of
 
@@ -469,7 +469,7 @@ def _may_be_export(found: FileInfo) -> bool:
 
 
 def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) -> None:
-    """A class named by hand that got no vote may be meant, or misspelled."""
+    """Warn about a class that the user named and that has no votes: it may be misspelled."""
     if classes and crowd.n_annotations:
         voted = crowd.classes[crowd.class_votes > 0]
         strange = unmatched(list(classes), voted)

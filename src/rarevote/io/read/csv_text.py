@@ -1,7 +1,7 @@
-"""Delimited text: delimiter and quoting are found by trying them, lines have a limit, wrong lines are named.
+"""Delimited text: delimiter and quoting are detected, line lengths are limited, and faulty lines are reported.
 
-DuckDB reads the rows. What it leaves to the caller is here: the dialect, the header, and two things that it would get
-wrong. It drops a line that is longer than its buffers without a word if nothing follows, and its messages are meant
+DuckDB reads the rows. This module does the rest: the dialect, the header, and two things that DuckDB gets
+wrong. It silently drops a line that is longer than its buffers if nothing follows, and its messages are
 for people who write SQL.
 """
 
@@ -22,16 +22,16 @@ from rarevote.io.read.detect import Compression, FileInfo, open_bytes, readable
 
 DELIMITERS = ",\t;|"
 MAX_LINE = 2_000_000  # bytes; DuckDB's own limit
-_MAX_CELL = 16 << 20  # bytes; a platform's text may be longer than DuckDB's lines
+_MAX_CELL = 16 << 20  # bytes; texts of a platform can be longer than DuckDB's lines
 _PROBE = 1 << 16
 _ENDS = re.compile(rb"[\r\n]")
-_QUOTING = (("'", "'"), ('"', '"'), ('"', "\\"))  # the first is tried only where the text shows it
+_QUOTING = (("'", "'"), ('"', '"'), ('"', "\\"))  # the first is tried only if the text shows it
 _NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How cells are told apart."""
+    """How cells are separated."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -39,7 +39,7 @@ class Dialect:
 
     def reader(self, lines: Iterable[str], *, strict: bool = False) -> Any:
         """Python's reader of this dialect."""
-        # The limit belongs to the process; it is only ever raised, to what one of our lines can hold.
+        # The limit belongs to the process; it is only raised, to the longest line that we accept.
         csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL))
         doubled = self.escape == self.quote
         return csv.reader(
@@ -69,12 +69,12 @@ def read_header(
     Args:
         head: its first bytes.
         complete: whether there are no more.
-        title: what messages call it.
-        delimiter: between the cells, if that is known.
+        title: its name in messages.
+        delimiter: the delimiter, if it is known.
         has_header: whether the first line names the columns.
 
     Raises:
-        InputError: it is empty, no UTF-8 text, its first line is too long or names a column twice.
+        InputError: it is empty, not UTF-8 text, or its first line is too long or names a column twice.
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{title}: UTF-16 text; save it as UTF-8 first (iconv -f utf-16 -t utf-8)")
@@ -101,7 +101,7 @@ def read_header(
 
 
 def repeated_names(names: list[str], *, ignore_case: bool = False) -> str:
-    """The names that stand more than once in a header, for a message."""
+    """The names that occur more than once in a header, for a message."""
     compared = [name.lower() for name in names] if ignore_case else names
     times = Counter(compared)
     return ", ".join(sorted({repr(name) for name, key in zip(names, compared, strict=True) if name and times[key] > 1}))
@@ -111,11 +111,11 @@ def repeated_names(names: list[str], *, ignore_case: bool = False) -> str:
 # the dialect
 
 
-@lru_cache(maxsize=1)  # the platforms ask first, and then the reader of tables, of the same text
+@lru_cache(maxsize=1)  # the platforms and the reader of tables inspect the same text
 def find_dialect(text: str, *, complete: bool, delimiter: str | None = None) -> tuple[Dialect, list[str]]:
-    """The dialect in which every record of the sample has as many cells as the first, and the first record.
+    """The dialect in which all records of the sample have the same number of cells, and the first record.
 
-    Where there is none, cells are split by the mark that gives the most of them in the first line.
+    If there is none, the delimiter that gives the most cells in the first line is used.
     """
     line = io.StringIO(text, newline="").readline()
 
@@ -146,7 +146,7 @@ def header_of(text: str, *, complete: bool) -> tuple[Dialect, list[str]]:
 
 
 def _has_evidence(text: str, dialect: Dialect) -> bool:
-    """Whether the text shows unusual quoting, without which an apostrophe is one, and a backslash is one."""
+    """Whether the text shows unusual quoting; otherwise apostrophes and backslashes are ordinary characters."""
     if dialect.quote == "'":
         mark = re.escape(dialect.delimiter)
         opened = len(re.findall(rf"(?:^|{mark})'", text, re.MULTILINE))
@@ -157,7 +157,7 @@ def _has_evidence(text: str, dialect: Dialect) -> bool:
 
 
 def _records(text: str, dialect: Dialect, complete: bool) -> list[list[str]] | None:
-    """The records of the sample, or None if they do not fit the dialect."""
+    """The records of the sample, or None if they do not match the dialect."""
     rows: list[list[str]] = []
     try:
         for row in dialect.reader(io.StringIO(text, newline=""), strict=True):
@@ -167,7 +167,7 @@ def _records(text: str, dialect: Dialect, complete: bool) -> list[list[str]] | N
         if complete or "unexpected end" not in str(error):
             return None
     if not complete and len(rows) > 1:
-        del rows[-1]  # the sample may end within a record
+        del rows[-1]  # the sample can end within a record
     return rows if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else None
 
 
@@ -178,8 +178,8 @@ def _records(text: str, dialect: Dialect, complete: bool) -> list[list[str]] | N
 def check_lines(found: FileInfo) -> None:
     """Refuse a file with a line beyond the limit, without reading most of a file that has none.
 
-    Only the last bytes before the limit are searched for the end of a line; where they have none, all before them are.
-    A packed file can only be read from one end to the other.
+    Only the last bytes before the limit are searched for the end of a line; if there is none, all bytes before them.
+    A compressed file can only be read sequentially.
     """
     with readable(found.title), found.open() as handle:
         begin = _long_line_in_stream(handle) if found.compression != "none" else _long_line_in_file(handle)
@@ -188,10 +188,10 @@ def check_lines(found: FileInfo) -> None:
 
 
 def _long_line_in_file(handle: IO[bytes]) -> int | None:
-    """Where the first line beyond the limit begins."""
+    """The start of the first line beyond the limit."""
     begin = 0
     while True:
-        # From the beginning of a line on, the last end of a line within the limit; mostly it is near the limit.
+        # From the start of a line, find the last line end within the limit; it is usually near the limit.
         for size in (_PROBE, MAX_LINE + 1):
             at = begin + MAX_LINE + 1 - size
             handle.seek(at)
@@ -229,7 +229,7 @@ def _count_lines(found: FileInfo, size: int) -> int:
 
 
 def lines_of_rows(found: FileInfo, table: Delimited, rows: Iterable[int]) -> list[int]:
-    """The line on which each of these rows (from 0, header not counted) begins; empty where it is unknown."""
+    """The line on which each of these rows (from 0, without the header) begins; empty if unknown."""
     wanted = set(rows)
     lines: list[int] = []
     with readable(found.title), io.TextIOWrapper(found.open(), encoding="utf-8-sig", newline="") as handle:
@@ -238,7 +238,7 @@ def lines_of_rows(found: FileInfo, table: Delimited, rows: Iterable[int]) -> lis
         begin = 1
         try:
             for record in reader:
-                if record:  # DuckDB skips blank lines too
+                if record:  # DuckDB also skips blank lines
                     if number in wanted:
                         lines.append(begin)
                         if len(lines) == len(wanted):
@@ -266,7 +266,7 @@ def undecodable_line(path: Path, compression: Compression) -> int | None:
 
 
 def explain(error: Exception, table: Delimited, *, title: str, undecodable: int | None) -> str:
-    """DuckDB's complaint about a file in words for the person who has it."""
+    """DuckDB's error about a file as a message for the user."""
     text = str(error)
     numbered = re.search(r"CSV Error on Line: (\d+)", text)
     where = f"{title}: line {int(numbered[1]):,}" if numbered else title

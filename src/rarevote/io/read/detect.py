@@ -1,7 +1,7 @@
-"""What a file is, found once: its first bytes unpacked, how it is packed, its format; and how its bytes are opened.
+"""Detection of a file's format and compression from its first bytes; and opening of its bytes.
 
-A file is inspected once (:func:`inspect_file`) and its :class:`FileInfo` is handed on: to the platforms, which may know
-their export by it, to the reader of tables, to the checks.
+A file is inspected once (:func:`inspect_file`) and its :class:`FileInfo` is passed on: to the platforms, which may
+recognise their export, to the reader of tables, to the checks.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ _OFFICE_MEMBERS = {
     b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument spreadsheet; save it as .xlsx or .csv",
 }
 _OFFICE_ENDINGS = {".docx": "a Word document", ".pptx": "a PowerPoint document"}
-_OFFICE_HEAD = 1 << 13  # bytes in which the names of a document's first parts stand
+_OFFICE_HEAD = 1 << 13  # bytes that contain the names of a document's first parts
 _HTML = re.compile(rb"(?i)\s*<(!doctype\s+html|html[\s>])")
-_HEAD = 1 << 18  # bytes, from which format and dialect are found
-_MAX_HEAD = 1 << 21  # where the first line is longer than that
+_HEAD = 1 << 18  # bytes to detect format and dialect
+_MAX_HEAD = 1 << 21  # if the first line is longer than that
 _PART_OF_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
-# Small, because a few bytes can unpack to very many.
+# Small, because a few bytes can decompress to very many.
 _PACKED_CHUNK = 1 << 12
 
 
 _STANDARD_INPUT = "-"
-# What a shell calls standard input, and what it puts in place of <(command).
+# A shell's names for standard input and for <(command).
 _STREAM = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/[0-9]+")
-# Two letters at least: C:/ is a drive.
+# At least two letters: C:/ is a drive.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)")
 
 
 def refuse_address(path: str | Path, instead: str) -> None:
-    """Refuse an address where only a file on this machine will do.
+    """Refuse an address if only a local file is possible.
 
     Args:
-        path: what was given; a path has lost one of the two slashes.
-        instead: what to do instead, in words.
+        path: the input; a path has lost one of the two slashes.
+        instead: a sentence on what to do instead.
 
     Raises:
         InputError: it is an address.
@@ -91,14 +91,14 @@ def refuse_address(path: str | Path, instead: str) -> None:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file, as its first bytes show it.
+    """What the first bytes of a file show.
 
     Attributes:
-        path: where it is.
-        title: what messages call it.
-        compression: how it is packed.
-        kind: one of :data:`FORMATS`, by its first bytes, else by its name, else "json" or "csv".
-        head: its first bytes, unpacked, at least the first line if that is no longer than two megabytes.
+        path: its path.
+        title: its name in messages.
+        compression: how it is compressed.
+        kind: one of :data:`FORMATS`, from its first bytes, else from its name, else "json" or "csv".
+        head: its first bytes, decompressed, at least the first line if that has at most two megabytes.
         complete: whether there are no more.
     """
 
@@ -111,12 +111,12 @@ class FileInfo:
 
     @property
     def is_archive(self) -> bool:
-        """Whether it is a zip of files that are not parts of a spreadsheet."""
+        """Whether it is a zip file, but not a spreadsheet."""
         office = any(part in self.head[:_OFFICE_HEAD] for part in (b"[Content_Types].xml", b"xl/", b"_rels/"))
         return self.head.startswith(ZIP) and not office and format_of_name(self.path) != "xlsx"
 
     def open(self) -> IO[bytes]:
-        """The unpacked bytes from the beginning."""
+        """The decompressed bytes from the beginning."""
         return open_bytes(self.path, self.compression)
 
     def last_bytes(self, size: int) -> bytes:
@@ -132,10 +132,10 @@ class FileInfo:
 
 
 def inspect_file(path: Path, title: str | None = None) -> FileInfo:
-    """Open a file, read its beginning, and say what it is.
+    """Open a file, read its beginning, and detect its format.
 
     Raises:
-        InputError: the file cannot be opened, is damaged, or is not packed despite its name.
+        InputError: the file cannot be opened, is damaged, or is not compressed despite its name.
     """
     title = title or str(path)
     refuse_endless(path, title)
@@ -154,7 +154,7 @@ def inspect_file(path: Path, title: str | None = None) -> FileInfo:
 
 
 def _refuse_other_kinds(path: Path, title: str, head: bytes) -> None:
-    """Name a file that is no table and no export for what it is."""
+    """Refuse a known kind of file that is neither a table nor an export."""
     kind = next((kind for begin, kind in _OTHER_KINDS.items() if head.startswith(begin)), None)
     if head.startswith(ZIP):
         kind = next((kind for member, kind in _OFFICE_MEMBERS.items() if member in head[:_OFFICE_HEAD]), None)
@@ -170,7 +170,7 @@ def _refuse_other_kinds(path: Path, title: str, head: bytes) -> None:
 
 
 def read_head(stream: IO[bytes]) -> tuple[bytes, bool]:
-    """The first bytes of a stream, and whether there are no more; they do not end within a letter."""
+    """The first bytes of a stream, and whether there are no more; they do not end within a character."""
     head = stream.read(_HEAD)
     complete = len(head) < _HEAD
     while not complete and b"\n" not in head and b"\r" not in head and len(head) < _MAX_HEAD:
@@ -185,18 +185,18 @@ def _kind(path: Path, head: bytes) -> str:
 
 
 def begins_json(head: bytes) -> bool:
-    """Whether a text begins as JSON does that holds records."""
+    """Whether a text begins like JSON with records."""
     return head.removeprefix(UTF8_MARK).lstrip()[:1] in (b"[", b"{")
 
 
 def format_of_name(path: Path) -> str | None:
-    """The format that a file's ending says, without looking at the file."""
+    """The format from a file's ending, without opening the file."""
     name = Path(path.stem) if path.suffix.lower() in _PACKED_ENDINGS else path
     return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
 
 
 def name_without_endings(path: Path) -> str:
-    """The name of a file without the endings of its format and of how it is packed."""
+    """The name of a file without the endings of its format and compression."""
     name = Path(path.stem) if path.suffix.lower() in _PACKED_ENDINGS else Path(path.name)
     known = {ending for endings in FORMATS.values() for ending in endings}
     return name.stem if name.suffix.lower() in known else name.name
@@ -207,12 +207,12 @@ def name_without_endings(path: Path) -> str:
 
 
 def open_bytes(path: Path, compression: Compression) -> IO[bytes]:
-    """The unpacked bytes from the beginning."""
+    """The decompressed bytes from the beginning."""
     return path.open("rb") if compression == "none" else _unpacked(path, compression)
 
 
 def _unpacked(packed: Any, compression: Compression) -> IO[bytes]:
-    """The bytes behind a path or an open file."""
+    """The bytes of a path or an open file."""
     if compression == "gzip":
         return gzip.open(packed, "rb")  # type: ignore[no-any-return]
     if compression == "none":
@@ -225,11 +225,11 @@ def _unpacked(packed: Any, compression: Compression) -> IO[bytes]:
 
 @contextmanager
 def readable(title: str) -> Iterator[None]:
-    """Turns what a damaged or forbidden file raises into an :class:`InputError` that names it."""
+    """Turn errors of a damaged or unreadable file into an :class:`InputError` that names it."""
     try:
         yield
     except _damages() as error:
-        # Reading needs no room; a copy that is made meanwhile does.
+        # Reading needs no disk space, but a copy made meanwhile does.
         if full := temporary_folder_full(error):
             raise full from None
         reason = getattr(error, "strerror", None) or f"damaged or incomplete: {error}"
@@ -237,7 +237,7 @@ def readable(title: str) -> Iterator[None]:
 
 
 def is_stream(given: str | Path) -> bool:
-    """Whether an input is what a shell hands over, which can be read once: standard input, or ``<(command)``.
+    """Whether an input is a stream from a shell, which can be read once: standard input, or ``<(command)``.
 
     >>> [is_stream(given) for given in ("-", "/dev/stdin", "/dev/fd/63", "/dev/null", "fd/63")]
     [True, True, True, False, False]
@@ -246,7 +246,7 @@ def is_stream(given: str | Path) -> bool:
 
 
 def keep_stream(given: str, title: str, folder: Path) -> Path:
-    """A stream as a file in ``folder``: it is read more than once, and may be larger than the memory."""
+    """A stream as a file in ``folder``: it is read more than once, and can be larger than memory."""
     path = folder / f"stream-{len(list(folder.iterdir()))}"
     with readable(title), _open_stream(given) as stream, path.open("wb") as handle:
         shutil.copyfileobj(stream, handle, 1 << 20)
@@ -254,15 +254,15 @@ def keep_stream(given: str, title: str, folder: Path) -> Path:
 
 
 def _open_stream(given: str) -> AbstractContextManager[IO[bytes]]:
-    # Standard input is not ours to close.
+    # Standard input must not be closed here.
     return nullcontext(sys.stdin.buffer) if given in (_STANDARD_INPUT, "/dev/stdin") else Path(given).open("rb")
 
 
 def refuse_endless(path: Path, title: str | None = None) -> None:
-    """Refuse a named pipe, which keeps a reader waiting until something is written there, and a device.
+    """Refuse a named pipe, which blocks a reader until something is written to it, and a device.
 
     Raises:
-        InputError: it is one.
+        InputError: it is a pipe or a device.
     """
     if is_stream(path):
         return
@@ -278,22 +278,22 @@ def refuse_endless(path: Path, title: str | None = None) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# Zstandard is part of Python from 3.14 on; before that the package zstandard has it.
+# Zstandard is part of Python since 3.14; before that, the package zstandard provides it.
 
 
 def _damages() -> tuple[type[Exception], ...]:
-    # Only a file that is packed by Zstandard loads the library, and only such a file can raise its error.
+    # Only a file compressed with Zstandard loads the library and can raise its error.
     loaded = [sys.modules.get(name) for name in ("compression.zstd", "zstandard")]
     return (OSError, EOFError, zlib.error, *(module.ZstdError for module in loaded if module is not None))
 
 
 def unpacked_zstd(handle: IO[bytes]) -> IO[bytes]:
-    """The bytes that a file packed by Zstandard holds."""
+    """The bytes of a file compressed with Zstandard."""
     return stream_of(_zstd_chunks(handle), handle)
 
 
 def _zstd_chunks(handle: IO[bytes]) -> Iterator[bytes]:
-    """The frames of a file one after the other; unlike the package's own reader this notices a missing end."""
+    """The frames of a file one after the other; unlike the package's own reader, this detects a truncated file."""
     import zstandard
 
     frame: Any = None
@@ -308,7 +308,7 @@ def _zstd_chunks(handle: IO[bytes]) -> Iterator[bytes]:
 
 
 class _Chunks(io.RawIOBase):
-    """The bytes of chunks as one stream, with which what is behind them is closed."""
+    """The bytes of chunks as one stream; closing it also closes their source."""
 
     def __init__(self, chunks: Iterator[bytes], behind: Sequence[Any]) -> None:
         super().__init__()
@@ -336,5 +336,5 @@ class _Chunks(io.RawIOBase):
 
 
 def stream_of(chunks: Iterator[bytes], *behind: Any) -> io.BufferedReader:
-    """The bytes of chunks as one stream, with which what is ``behind`` them is closed."""
+    """The bytes of chunks as one stream; closing it also closes ``behind``."""
     return io.BufferedReader(_Chunks(chunks, behind), 1 << 20)

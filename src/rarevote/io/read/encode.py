@@ -1,7 +1,7 @@
-"""From files to integers, by DuckDB: rows are loaded, checked and encoded without Python seeing one of them.
+"""From files to integers, by DuckDB: rows are loaded, checked and encoded without passing through Python.
 
-Text is kept as it is written (``007`` stays ``007``), JSON values and typed columns keep their type. Names are encoded
-by joining a table of the distinct ones, numbered in sorted order, which DuckDB does in parallel. Of large inputs rows
+Text is unchanged (``007`` stays ``007``), JSON values and typed columns keep their type. Names are encoded
+by joining a table of the distinct ones, numbered in sorted order, which DuckDB does in parallel. For large inputs, rows
 and names are kept in a temporary file, and names of tasks stay on disk until results are written.
 """
 
@@ -27,7 +27,7 @@ from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.sources import PARQUET, FileTable, asking, count_rows, translated
 
-# Types that NumPy has; what is not among them and not nested becomes text.
+# Types that NumPy supports; other types that are not nested become text.
 _NATIVE = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE",
     "BOOLEAN", "VARCHAR", "JSON", "DATE", "TIMESTAMP",
@@ -35,30 +35,30 @@ _NATIVE = {
 _NESTED = ("STRUCT", "MAP", "UNION")
 # From this size on, rows and names are kept in a file rather than in memory.
 OUT_OF_CORE_BYTES = 256 << 20
-_PACKED_FACTOR = 5  # packed text, and Parquet, grow about so much
+_PACKED_FACTOR = 5  # growth factor of compressed text and of Parquet
 _MAX_VIEWED_FILES = 200
 _ROWS_AT_ONCE = 4_000_000
-# What Python's str.strip() takes away.
+# The characters that Python's str.strip() removes.
 _BLANK = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
-# Only what begins with a blank is looked at in whole.
+# Only text that begins with a blank is checked completely.
 _BLANK_NAME = f"name IS NULL OR ((name < '!' OR name >= chr(127)) AND regexp_full_match(name, '{_BLANK}'))"
 _ROWS_TRIED = 20_000
-# Up to so many names are joined with each part of the rows; otherwise the rows are joined once, and kept.
+# Up to this many names are joined with each part of the rows; otherwise the rows are joined once, and stored.
 _MAX_NAMES_JOINED_AGAIN = 500_000
-# Longer than any column's name could be by chance.
+# Longer than the name of any real column.
 _SEVERAL = ". Several choices in one answer? "
 _ROLE = "rarevote {} of a table"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What to read of a source.
+    """The columns to read from a source.
 
     Attributes:
         roles: the column of each role; a wide table has only the role "task".
-        answers: the columns that hold labels side by side: those of a wide table, of which each is an annotator.
-        names: the role that the names of ``answers`` fill: "worker", or "choice", of which blank cells are rows, too.
-        as_text: take labels as text, whatever they hold: lists as JSON.
+        answers: the columns that contain labels: those of a wide table, one per annotator.
+        names: the role of the names of ``answers``: "worker", or "choice", for which blank cells are also rows.
+        as_text: read labels as text, whatever their type: lists as JSON.
     """
 
     roles: Mapping[str, str]
@@ -68,7 +68,7 @@ class Choice:
 
 
 def is_large(sources: Sequence[FileTable]) -> bool:
-    """Whether the files are better not held in memory."""
+    """Whether the files are too large to be kept in memory."""
     total = 0
     for source in sources:
         factor = 1 if source.form != "typed" and source.compression == "none" else _PACKED_FACTOR
@@ -103,7 +103,7 @@ def loaded(sources: Sequence[FileTable], choices: Sequence[Choice]) -> Iterator[
 
 
 def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence[Choice]) -> bool:
-    """Make ``rows`` a view of Parquet files, if the sources are such files with columns of the same types."""
+    """Make ``rows`` a view of Parquet files, if all sources are Parquet files with columns of the same types."""
     if len(sources) > _MAX_VIEWED_FILES or any(source.reader != PARQUET for source in sources):
         return False
     queries, seen, begin = [], set(), 0
@@ -127,7 +127,7 @@ def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence
 
 
 def _no_room(error: Exception) -> InputError | None:
-    """The error for a disk or a memory that is full; None if it is about something else."""
+    """The error for a full disk or memory; None for other errors."""
     import duckdb
 
     text = first_line(error)
@@ -157,10 +157,10 @@ def _rows_query(source: FileTable, choice: Choice) -> str:
     if choice.as_text:
         answers = [f"coalesce({column(name, 'label')}, '')" for name in choice.answers]  # UNPIVOT leaves out NULL
     else:
-        # Answers stand in one column afterwards and need one type.
+        # Answers are in one column afterwards and need one type.
         same = len({kinds[name] for name in choice.answers}) == 1
         answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
-    # A column may be called as a role is.
+    # A column can have the name of a role.
     kept = {role: identifier(_ROLE.format(role)) for role in choice.roles}
     named = ", ".join(
         [
@@ -178,7 +178,7 @@ def _rows_query(source: FileTable, choice: Choice) -> str:
 
 
 def tasks_without_votes(sources: Sequence[FileTable], choices: Sequence[Choice]) -> list[Any]:
-    """Tasks of rows of wide tables in which every annotator's cell is blank; other rows may have votes on them."""
+    """Tasks of rows of wide tables in which every annotator's cell is blank; other rows can have votes on them."""
     tasks: list[Any] = []
     for source, choice in zip(sources, choices, strict=True):
         name = choice.roles["task"]
@@ -195,7 +195,7 @@ def tasks_without_votes(sources: Sequence[FileTable], choices: Sequence[Choice])
 
 
 def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], most: int = 5) -> list[int]:
-    """The first rows of wide tables (from 0, over all sources) that name no task."""
+    """The first rows of wide tables (from 0, over all sources) without a task."""
     rows: list[int] = []
     begin = 0
     for source, choice in zip(sources, choices, strict=True):
@@ -209,7 +209,7 @@ def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], m
 
 
 def not_blank(expression: str) -> str:
-    """The condition that a text is more than spaces."""
+    """The SQL condition that a text is not blank."""
     return f"trim(CAST({expression} AS VARCHAR)) <> ''"
 
 
@@ -222,7 +222,7 @@ def _kinds(source: FileTable) -> dict[str, str]:
 
 
 def _readable(name: str, kind: str, title: str) -> str:
-    """The expression that gives a column in a type that can be encoded."""
+    """The SQL expression for a column in a type that can be encoded."""
     if kind.endswith("]") or kind.startswith(_NESTED):
         several = f"{_SEVERAL}{how('multilabel=True', '--multilabel')}" if kind.endswith("]") else ""
         raise InputError(
@@ -241,9 +241,9 @@ def encode_rows(
     """Codes and distinct values of every column of ``rows``, in order; missing values are -1.
 
     Args:
-        database: as :func:`loaded` gives it.
-        roles: the columns to encode; all if not given.
-        out_of_core: leave the names of tasks on disk, where they are text.
+        database: as :func:`loaded` returns it.
+        roles: the columns to encode; all by default.
+        out_of_core: leave the names of tasks on disk, if they are text.
 
     Returns:
         The codes and values, and the columns whose values are sorted text with none missing.
@@ -257,7 +257,7 @@ def encode_rows(
             texts[role] = f"CAST(rows.{role} AS VARCHAR)"
         else:
             column, found = encode_column(database.execute(f"SELECT {role} FROM rows").fetchnumpy()[role], role)
-            # Narrow, for there is one for every vote.
+            # A narrow type, because there is one for every vote.
             encoded[role] = column.astype(np.int32 if len(found) < 2**31 else np.int64, copy=False), found
     stored = None
     if out_of_core and "task" in texts:
@@ -287,7 +287,7 @@ def encode_rows(
 
 
 def _plain_text(database: Any, role: str, kind: str) -> str | None:
-    """The expression that gives a column as text; None for JSON that is not all text."""
+    """The SQL expression for a column as text; None for JSON that is not all text."""
     if kind == "VARCHAR":
         return f"rows.{role}"
     (plain,) = database.execute(f"SELECT bool_and(json_type({role}) IN ('VARCHAR', 'NULL')) FROM rows").fetchone()
@@ -295,7 +295,7 @@ def _plain_text(database: Any, role: str, kind: str) -> str | None:
 
 
 def _number_names(database: Any, role: str, distinct: str, missing: str) -> None:
-    """Make the table of a role's names, numbered in sorted order, those that are missing left out."""
+    """Create the table of a role's names, numbered in sorted order, without missing ones."""
     database.execute(
         f"CREATE TABLE {role}_names AS SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS code "
         f"FROM ({distinct}) WHERE NOT ({missing})"
@@ -303,7 +303,7 @@ def _number_names(database: Any, role: str, distinct: str, missing: str) -> None
 
 
 def _codes(database: Any, table: str, texts: Mapping[str, str], *, out_of_core: bool) -> dict[str, NDArray[np.int32]]:
-    """The number of every row's name, by role. A join gives rows in any order: each says where it belongs."""
+    """The number of every row's name, by role. A join returns rows in any order, so each row has its position."""
     (n_rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
     selected = ", ".join(f"coalesce({role}_names.code, -1) AS {role}" for role in texts)
     joined = " ".join(f"LEFT JOIN {role}_names ON {text} = {role}_names.name" for role, text in texts.items())
@@ -328,12 +328,12 @@ def _codes(database: Any, table: str, texts: Mapping[str, str], *, out_of_core: 
     return codes
 
 
-# Most files have the votes of a task in rows that follow each other, and most of those have the tasks in order. Then
-# only the first row of each run is looked at, and where runs stand in order their numbers are the codes.
+# Most files have the votes of a task in consecutive rows, and most of those have the tasks in order. Then
+# only the first row of each run is inspected, and if runs are sorted, their numbers are the codes.
 
 
 def _stand_together(database: Any, text: str) -> bool:
-    """Whether the rows of a task seem to follow each other, or the tasks to be in order, by the first rows."""
+    """Whether the rows of a task seem to be consecutive, or the tasks in order, judged by the first rows."""
     runs, rising, rows = database.execute(
         f"SELECT count(*) FILTER (name IS DISTINCT FROM before), count(*) FILTER (name > before), count(*) FROM "
         f"(SELECT {text} AS name, lag({text}) OVER () AS before FROM (SELECT task FROM rows LIMIT {_ROWS_TRIED}) rows)"
@@ -344,7 +344,7 @@ def _stand_together(database: Any, text: str) -> bool:
 def _codes_of_runs(
     database: Any, text: str, missing: str, *, out_of_core: bool, on_disk: bool
 ) -> tuple[NDArray[np.int32], str | NamesFile]:
-    """The number of every row's task, and the names in order: a query, or the file that keeps them."""
+    """The number of every row's task, and the names in order: a query, or the file that stores them."""
     query = (
         f"SELECT name, first, name > before AS rises FROM (SELECT {text} AS name, lag({text}) OVER () AS before, "
         "rows.rowid AS first FROM rows) WHERE name IS DISTINCT FROM before OR first = 0"
@@ -370,7 +370,7 @@ def _codes_of_runs(
 
 
 def from_json_text(names: Sequence[str], what: str) -> list[Any]:
-    """The values of JSON texts that are a name, a number or a truth value each."""
+    """The values of JSON texts that are text, numbers or booleans."""
     values = parse_cell(f"[{','.join(names)}]", f"the {what}s")
     for value in values:
         if isinstance(value, (list, dict)):
@@ -383,15 +383,15 @@ def from_json_text(names: Sequence[str], what: str) -> list[Any]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# columns carried along
+# columns to show
 
 
 def shown_values(
     sources: Sequence[FileTable], task_columns: Sequence[str], column: str, *, single: bool = False
 ) -> dict[Any, str]:
-    """For each task the first value of a column that is not blank, as text; the only one, where it must be ``single``.
+    """For each task, the first value of a column that is not blank, as text; with ``single``, it must be the only one.
 
-    The files are read once more rather than kept: only one text per task is ever in memory.
+    The files are read again rather than stored: only one text per task is in memory.
     """
     found: dict[Any, str] = {}
     for source, task in zip(sources, task_columns, strict=True):

@@ -1,4 +1,4 @@
-"""Votes and gold from memory: columns of frames, arrays and rows are encoded, and their kind is remembered."""
+"""Votes and gold from memory: columns of frames, arrays and rows are encoded, and their type is stored."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _SHOWN = 5  # how many rows a message names
 
 @dataclass(frozen=True)
 class Origin:
-    """What the data came as, so that results can go back in kind, and what to know of how they were read."""
+    """The original type of the data, so that results have the same type, and notes on how they were read."""
 
     kind: Kind = "table"
     dtypes: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def deliver(self, table: Table) -> Any:
-        """The table in the kind that the data came as."""
+        """The table in the type of the data."""
         return table.to(self.kind)
 
 
 def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annotations, Origin]:
-    """Encode whatever a user has in memory.
+    """Encode data in memory.
 
     Args:
         data: a pandas, polars or pyarrow frame; anything with ``__arrow_c_stream__``; a mapping of column names to
             arrays; a tuple ``(task, worker, label)`` of arrays; rows as tuples or dicts; or :class:`Annotations`, which
-            are taken as they are. Files are read by :func:`rarevote.io.read.crowd.read`.
-        options: how to read; those of a file do not count.
+            are used unchanged. Files are read by :func:`rarevote.io.read.crowd.read`.
+        options: how to read; options for files are ignored.
     """
     columns, policies = options.columns, options.policies
     if isinstance(data, Annotations):
@@ -94,7 +94,7 @@ def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annota
 
 
 def read_problems(data: Any, options: ReadOptions) -> tuple[Problems, Origin]:
-    """The yes/no problems of answers with several choices that a user has in memory, given as votes are."""
+    """The yes/no problems of answers with several choices in memory, given in the same forms as votes."""
     from rarevote.io.read.multilabel import problems_in_memory
 
     kind: Kind = "table"
@@ -127,9 +127,9 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, list[Any]], list[Any], Kind]:
-    """A wide frame or mapping as columns task, worker and label, all its tasks, and its kind.
+    """A wide frame or mapping as columns task, worker and label, all its tasks, and its type.
 
-    A missing cell is no vote; a task in whose row all are missing is one without votes.
+    A missing cell is not a vote; a task with only missing cells is a task without votes.
     """
     kind: Kind = "table"
     if isinstance(data, Mapping):
@@ -153,7 +153,7 @@ def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, 
 
 
 def _values(column: Any, what: str) -> list[Any]:
-    """The names of a column's rows, None where one is missing."""
+    """The names in the rows of a column, None for missing ones."""
     return decode_column(*distinct_names(*encode_values(column, what), what))
 
 
@@ -170,10 +170,10 @@ def read_truth(
         data: a mapping from task to label, a pandas Series indexed by task (crowd-kit's form), a frame with a task
             and a label column, a tuple ``(task, label)``, or a path.
         columns: which column is which.
-        prefer: the same of the votes, which counts where gold or truth has such a column.
+        prefer: the columns of the votes, which are used if gold or truth has them.
 
     Raises:
-        InputError: a task or a label is missing, a task has two labels, or these are not gold at all.
+        InputError: a task or a label is missing, a task has two labels, or the data are not gold.
     """
     if isinstance(data, (str, Path)):
         from rarevote.io.read.votes import read_truth_file
@@ -218,12 +218,12 @@ def _is_indexed(data: Any) -> bool:
 
 
 def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
-    """Gold of which a task may have several labels, as crowd-kit's Series may.
+    """Gold in which a task can have several labels, as in crowd-kit's Series.
 
-    Of several labels the one counts that is named last among all, by where each label is first named.
+    Of several labels, the one that first occurs last in the data counts.
 
     Returns:
-        The label that counts by task, and all other pairs of task and label.
+        The label that counts for each task, and all other pairs of task and label.
     """
     if not _is_indexed(data):
         return read_truth(data), []
@@ -255,12 +255,12 @@ def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, A
 
 
 def as_frame(data: Any, wanted: str, kinds: str) -> tuple[Any, Kind]:
-    """A narwhals frame and the kind of the frame behind it.
+    """A narwhals frame and the type of the underlying frame.
 
     Args:
-        data: whatever was given.
-        wanted: what messages say is read from it.
-        kinds: what could be given instead.
+        data: the user's data.
+        wanted: what is read from it, for messages.
+        kinds: the accepted types, for messages.
     """
     import narwhals as nw
 
@@ -281,10 +281,10 @@ def as_frame(data: Any, wanted: str, kinds: str) -> tuple[Any, Kind]:
 
 
 def _kind_of(frame: Any) -> Kind | None:
-    """The kind of a frame of narwhals, where results can go back in it."""
+    """The type of a narwhals frame, if results can have this type."""
     try:
         implementation = getattr(frame, "implementation", None)
-    except NotImplementedError:  # of a frame that narwhals only describes
+    except NotImplementedError:  # for a frame that narwhals only describes
         return None
     if implementation is None:
         return None
@@ -304,7 +304,7 @@ def _from_arrow(native: Any) -> tuple[Any, Kind]:
 
 
 def _computed(compute: Callable[[], Any], what: str) -> Any:
-    """The frame that a query of the caller gives; where the query is wrong, its library raises errors of its own."""
+    """The result of the user's lazy query; if the query is wrong, its library raises its own errors."""
     try:
         frame = compute()
         frame.columns  # noqa: B018  # where narwhals finds that two have one name
@@ -319,7 +319,7 @@ def _computed(compute: Callable[[], Any], what: str) -> Any:
 
 
 def _wide_hint(names: Sequence[str]) -> str:
-    """That columns may be annotators, where none of them names a role of its own but the task."""
+    """A hint that columns may be annotators, if only the task has a column."""
     own = {name for role, known in ALIASES.items() if role != "task" for name in known}
     if len(names) < 2 or any(plain_name(name) in own for name in names):
         return ""
@@ -327,7 +327,7 @@ def _wide_hint(names: Sequence[str]) -> str:
 
 
 def _index_hint(frame: Any) -> str:
-    """Where columns that are lacking may be: pandas keeps some in the index."""
+    """A hint where missing columns may be: pandas keeps some in the index."""
     index = getattr(frame.to_native(), "index", None)
     names = [name for name in getattr(index, "names", ()) if name is not None]
     return f". The index has {', '.join(map(shown, names))}: reset_index() turns it into columns" if names else ""

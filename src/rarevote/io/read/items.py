@@ -1,4 +1,4 @@
-"""The list of all items that were to be labelled: one column of ids, from a file or from memory."""
+"""The list of all items to be labelled: one column of ids, from a file or from memory."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from rarevote.io.read.table import read_table
 
 _ALIASES = {"task": (*ALIASES["task"], "id", "ids", "tasks", "items")}
 _SHOWN = 3  # how many ids a message names
-_COMPARED = 1_000  # ids with votes that a first line is compared with
+_COMPARED = 1_000  # number of ids with votes to compare a first line with
 
 
 def join_items(
     annotations: Annotations, items: Any, *, task_column: str | None = None, has_header: bool = True
 ) -> Annotations:
-    """The same votes in the population that a list names; ids are joined as gold's are, so that "7" is 7.
+    """The same votes in the population of a list; ids are matched as for gold, so that "7" is 7.
 
     Args:
         annotations: the votes.
-        items: a file with a column of ids; or ids as a list, an array, a Series or a column of a frame. An id that is
-            there twice counts once.
-        task_column: what the votes call their tasks.
-        has_header: whether the files of the votes begin with the names of their columns.
+        items: a file with a column of ids; or ids as a list, an array, a Series or a column of a frame. Duplicate
+            ids count once.
+        task_column: the name of the task column in the votes.
+        has_header: whether the files of the votes have a header line.
 
     Raises:
         InputError: there are no ids, one is missing, or items that have votes are not in the list.
-        ColumnsError: which column holds the ids is not clear.
+        ColumnsError: the column of the ids is ambiguous.
     """
     if isinstance(items, (str, Path)):
         title = str(items)
@@ -58,7 +58,7 @@ def join_items(
 
 
 def _check_voted(annotations: Annotations, names: Sequence[Any], title: str) -> None:
-    """Refuse a list that lacks items with votes: it is of other items, or has other ids."""
+    """Refuse a list that lacks items with votes: it has other items, or other ids."""
     place = positions_of(annotations.tasks, names)
     absent = np.ones(annotations.n_tasks, dtype=bool)
     absent[place[place >= 0]] = False
@@ -108,15 +108,15 @@ def _of_file(path: str | Path, voted: Names, task_column: str | None, *, has_hea
 def _ids(sources: Sequence[FileTable], columns: Sequence[str]) -> list[Any]:
     table = read_table(sources, [{"task": name} for name in columns])
     if sources[0].form == "csv" and len(sources[0].columns) == 1:
-        return [name for name in table.tasks if name is not None]  # a blank line is no row
+        return [name for name in table.tasks if name is not None]  # a blank line is not a row
     table.refuse_missing("id", "task")
     return table.tasks
 
 
 def _names_columns(source: FileTable, voted: Names, task_column: str | None, *, has_header: bool) -> bool:
-    """Whether the first line of a text names columns, or is an id already.
+    """Whether the first line of a text is a header, or already an id.
 
-    A list of ids in a ``.txt`` file needs no header line, nor does any text where the votes have none.
+    A list of ids in a ``.txt`` file needs no header line, nor does any text if the votes have none.
     """
     if any(name == task_column or plain_name(name) in _ALIASES["task"] for name in source.columns):
         return True
@@ -136,12 +136,12 @@ def _names_columns(source: FileTable, voted: Names, task_column: str | None, *, 
 
 
 def _form(name: str) -> str:
-    """A name without its numbers: ids that were given in a row are alike."""
+    """A name without its digits: numbered ids have the same form."""
     return re.sub(r"\d+", "0", name)
 
 
 def _column(columns: Sequence[str], task_column: str | None, where: str) -> str:
-    """The column of the ids: called as that of the votes, called as tasks are, or the only one."""
+    """The column of the ids: named as in the votes, named like tasks, or the only one."""
     if task_column in columns:
         return str(task_column)
     if len(columns) == 1:

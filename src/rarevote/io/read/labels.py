@@ -1,9 +1,9 @@
-"""The labels of a crowd that was asked for several: a crowd of items with the votes yes and no for each.
+"""The labels of a multi-label crowd: for each label, a crowd of items with the votes yes and no.
 
-Where an answer may hold several choices (check boxes), every pair of an item and a choice is a task, called
-``<item>:<choice>``, and the columns ``item`` and ``choice`` keep its parts. How often a choice is true, who recognises
-it and how it is decided differ from choice to choice, so that nothing is fitted to all pairs together: each choice is a
-crowd of its own, whose tasks are the items.
+If an answer can contain several choices (check boxes), every pair of an item and a choice is a task, called
+``<item>:<choice>``, and the columns ``item`` and ``choice`` keep its parts. The share of a choice, who recognises
+it and how it is decided differ between choices, so nothing is fitted to all pairs together: each choice is its
+own crowd, whose tasks are the items.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from rarevote.io.read.table import read_table
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
 
-#: the columns that say which item and which choice a task of several labels is about
+#: the columns with the item and the choice of a task
 ITEM, CHOICE = "item", "choice"
 
 
 def by_label(crowd: Crowd) -> dict[str, Crowd]:
-    """One crowd for each label, whose tasks are the items that the label was put for.
+    """One crowd for each label, whose tasks are the items for which the label was asked.
 
     Args:
-        crowd: one of several labels (``crowd.choices``).
+        crowd: a crowd with several labels (``crowd.choices``).
     """
     votes = crowd.annotations
     items, label = _column(crowd, ITEM), _column(crowd, CHOICE)
@@ -59,7 +59,7 @@ def by_label(crowd: Crowd) -> dict[str, Crowd]:
 
 
 def _arguments(crowd: Crowd, label: str) -> str:
-    """How a command names the votes of one label."""
+    """The command-line arguments for the votes of one label."""
     several = "" if "--multilabel" in crowd.arguments.split() else " --multilabel"
     return f"{crowd.arguments}{several} --choice {shlex.quote(label)}"
 
@@ -68,7 +68,7 @@ def one_label(crowd: Crowd, wanted: Any) -> Crowd:
     """The crowd of one label.
 
     Raises:
-        ParameterError: the crowd was not asked for several, or no label has that name.
+        ParameterError: the crowd has a single label, or no label has this name.
     """
     option = how("choice", "--choice")
     if not crowd.choices:
@@ -81,7 +81,7 @@ def one_label(crowd: Crowd, wanted: Any) -> Crowd:
 
 
 def one_problem(crowd: Crowd) -> Crowd:
-    """The crowd; one of several labels, which have an operating point each, is refused.
+    """The crowd; refuses a crowd with several labels, which need separate decisions.
 
     Raises:
         ParameterError: it has several labels.
@@ -97,12 +97,12 @@ def one_problem(crowd: Crowd) -> Crowd:
 
 
 def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
-    """Gold or truth of a crowd of several labels: for each label yes or no by item.
+    """Gold or truth of a crowd of several labels: yes or no by item, for each label.
 
     Args:
-        crowd: one of several labels.
-        labels: by task ``<item>:<label>``, as ``Crowd.known`` takes it; a file with a row for each item and a column
-            for each label, where an empty cell is not known; or by item for each label.
+        crowd: a crowd with several labels.
+        labels: by task ``<item>:<label>``, as for ``Crowd.known``; a file with a row for each item and a column
+            for each label, where an empty cell is unknown; or by item for each label.
     """
     parts = crowd.by_label
     if isinstance(labels, Mapping) and labels and all(name in parts for name in labels):
@@ -121,7 +121,7 @@ def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
 
 
 def _read_sheet(path: str | Path, crowd: Crowd, error: ColumnsError) -> dict[str, dict[Any, str]]:
-    """Yes or no by item for each label that has a column."""
+    """Yes or no by item, for each label that has a column."""
     with open_sources(path, wanted=None) as sources:
         first = sources[0]
         named = [name for name in crowd.choices if name in first.columns]
@@ -166,7 +166,7 @@ def _column(crowd: Crowd, name: str) -> NDArray[Any]:
 
 
 def _votes_on(votes: Annotations, tasks: NDArray[np.int64], items: NDArray[Any]) -> Annotations:
-    """The votes on some tasks, each called as its item; in the order in which they stand."""
+    """The votes on some tasks, each named by its item, in their order."""
     begin, n_votes = votes.task_ptr[tasks], np.diff(votes.task_ptr)[tasks]
     rows = np.repeat(begin - (np.cumsum(n_votes) - n_votes), n_votes) + np.arange(n_votes.sum())
     encoded = {
@@ -178,7 +178,7 @@ def _votes_on(votes: Annotations, tasks: NDArray[np.int64], items: NDArray[Any])
 
 
 def _part(crowd: Crowd, label: str, items: NDArray[Any], votes: Annotations, tasks: Iterable[int]) -> Crowd:
-    """What belongs to one label of a crowd: what is shown of its items, and their gold."""
+    """The parts of a crowd that belong to one label: columns to show, and gold."""
     row = dict(zip(items[np.asarray(tasks)].tolist(), np.asarray(tasks).tolist(), strict=True))
     names = population(votes).tolist()
     rows = [row[name] for name in names]

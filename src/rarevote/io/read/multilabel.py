@@ -1,8 +1,8 @@
-"""Tables of answers with several choices: which column holds what, in files and in memory.
+"""Tables of answers with several choices: their columns, in files and in memory.
 
 There are three forms. *Cells*: a row is an answer, its label a list (``a|b``, ``["a", "b"]``); without any lists, rows
 of one annotator on one item are the choices of one answer. *Columns*: a row is an answer, and a column for each choice
-says whether it was ticked. *Rows*: a row says of one choice, which a column names, whether it was ticked.
+says whether it was ticked. *Rows*: a row says whether one choice, named in a column, was ticked.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.problems import Place, Problems, problems_of_cells, problems_of_ticks
 
 Form = Literal["cells", "columns", "rows"]
-_CHOICE = ("choice", "option")  # columns that name the choice, where another holds the answer
+_CHOICE = ("choice", "option")  # columns that name the choice, if another contains the answer
 _MIN_CHOICES = 2
 
 
 @dataclass(frozen=True)
 class TickTable:
-    """What the columns of a table with several choices in an answer are.
+    """The columns of a table with several choices in an answer.
 
     Attributes:
         form: "cells", "columns" or "rows".
@@ -43,7 +43,7 @@ class TickTable:
 
     @property
     def choice(self) -> Choice:
-        """What to read of a file."""
+        """The columns to read from a file."""
         return Choice(self.roles, self.answers, "choice" if self.form == "columns" else "worker", as_text=True)
 
     def problems(
@@ -70,18 +70,18 @@ def find_form(
     taken: Iterable[str] = (),
     values: Callable[[], Mapping[str, Iterable[object]]],
 ) -> TickTable:
-    """What the columns of a table are.
+    """Detect the form of a table and the roles of its columns.
 
     Args:
         found: the columns.
         options: how to read.
         columns: the columns that the user named, by role.
-        where: what messages call the table.
-        taken: columns that hold something else.
-        values: gives the different values of each column that has few.
+        where: the name of the table in messages.
+        taken: columns with another use.
+        values: returns the distinct values of each column that has few.
 
     Raises:
-        ColumnsError: some role has no column.
+        ColumnsError: a role has no column.
     """
     chosen = dict(columns or {})
     others = [name for name in found if name not in {*chosen.values(), *taken}]
@@ -98,7 +98,7 @@ def find_form(
         aliases = {**ALIASES, "choice": _CHOICE}
         given = {**chosen, "choice": named}
         if {"task", "item"} <= set(others):
-            given["task"] = "item"  # what convert writes: its task is the item with the choice
+            given["task"] = "item"  # output of convert: its task is the item with the choice
         return TickTable("rows", find_columns(_without(found, taken), given, aliases=aliases, where=where))
     if "label" in chosen or labels or named is not None:
         return TickTable("cells", find_columns(_without(found, taken), chosen, where=where, otherwise=wide))
@@ -141,7 +141,7 @@ _FEW_VALUES = 20
 
 
 def problems_in_memory(columns: Mapping[str, list[Any]], options: ReadOptions) -> Problems:
-    """The yes/no problems of columns that are lists of Python's own values.
+    """The yes/no problems of columns that are lists of Python values.
 
     Raises:
         InputError: they are not answers with several choices; the message says what to do.

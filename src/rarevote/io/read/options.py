@@ -1,4 +1,4 @@
-"""The options of reading: one record, which every reader is handed whole."""
+"""The options of reading, in one record that is passed to every reader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KNOWN = {
 
 
 class ReadArguments(TypedDict, total=False):
-    """The fields of :class:`ReadOptions` as keyword arguments, for editors and type checkers; a test compares them."""
+    """Fields of :class:`ReadOptions` as keyword arguments, for editors and type checkers; a test keeps them equal."""
 
     columns: Mapping[str, str] | None
     classes: Sequence[Any] | None
@@ -56,36 +56,36 @@ class ReadOptions:
 
     Attributes:
         columns: which column is which, such as ``{"task": "image"}``.
-        classes: classes that exist with or without votes; with ``multilabel``, choices.
+        classes: classes that exist even without votes; with ``multilabel``, choices.
         abstain: answers that are not votes, such as "not sure".
         keep: which of repeated (task, worker) pairs count: "all", "first", "last" or "error".
         missing: "error" or "drop", for rows with a missing id or label.
-        show: columns to carry along to the result.
+        show: columns to show in the result.
         wide: one row per task and one column per annotator.
-        annotator_columns: of a wide table, the columns that hold the votes of one annotator each, or patterns of their
-            names; found if not given.
-        worker_from: the worker is the name of the "file", or of the "folder" it is in: one for each person.
-        file_format: needed where the name of a file does not show it.
-        has_header: whether delimited text begins with the names of its columns.
+        annotator_columns: the columns of a wide table that contain the votes of one annotator each, or patterns of
+            their names; detected by default.
+        worker_from: the worker is the name of the "file", or of its "folder": one per annotator.
+        file_format: needed if the name of a file does not show it.
+        has_header: whether delimited text has a header line.
         sheet: which sheet of a spreadsheet.
-        platform: the labelling platform of an export; found by its content if not given.
-        question: of an export, which question.
+        platform: the labelling platform of an export; detected from its content by default.
+        question: which question of an export.
         multilabel: several choices in one answer: one yes/no problem per choice. False means one choice in
-            every answer, whatever it looks like; None decides by the data, which are refused where they seem to have
+            every answer, whatever it looks like; None decides by the data, and refuses them if they seem to have
             several.
-        choice: with ``multilabel``, the one choice that is read: a yes/no problem whose tasks are the items.
-        nothing_ticked: with ``multilabel``, what an answer without any choice is: "no" (to every choice) or "ignore"
-            (left out). None is what the platform means by it, and "no" in a table.
-        separator: with ``multilabel``, the mark between the choices of a cell; found if not given.
-        choice_columns: with ``multilabel``, the columns of a table that say of one choice each whether it was ticked,
-            or patterns of their names; found if not given.
-        ground_truth: of an export of Label Studio, how to read annotations marked as ground truth: "votes", "gold" or
-            "ignore". None reads them as gold, but as votes where a task has several or the whole export is marked.
-        include_predictions: of an export, models' predictions as further workers.
-        free_text: of an export, accept a question whose answers are free text.
+        choice: with ``multilabel``, the only choice to read: a yes/no problem whose tasks are the items.
+        nothing_ticked: with ``multilabel``, the meaning of an answer without any choice: "no" (to every choice) or
+            "ignore" (left out). None means the convention of the platform, and "no" in a table.
+        separator: with ``multilabel``, the separator between the choices of a cell; detected by default.
+        choice_columns: with ``multilabel``, the columns of a table that say whether one choice each was ticked,
+            or patterns of their names; detected by default.
+        ground_truth: for an export of Label Studio, how to read annotations marked as ground truth: "votes", "gold" or
+            "ignore". None reads them as gold, but as votes if a task has several or the whole export is marked.
+        include_predictions: for an export, read models' predictions as further workers.
+        free_text: for an export, accept a question whose answers are free text.
         prediction_columns: columns of an export or of a wide table with predictions of a model.
         gold_column: the column with gold.
-        items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
+        items: all items to be labelled, including those without votes: a file with a column of ids, or the ids as
             a list, an array, a Series or a column of a frame.
     """
 
@@ -132,17 +132,17 @@ class ReadOptions:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the caller says that a table has one column per annotator."""
+        """Whether the user says that a table has one column per annotator."""
         return self.wide or bool(self.annotator_columns)
 
     @property
     def policies(self) -> dict[str, Any]:
-        """What applies to votes from anywhere."""
+        """The options that apply to votes from any source."""
         policies = {name: getattr(self, name) for name in ("classes", "abstain", "keep", "missing")}
-        return {**policies, "classes": None} if self.multilabel else policies  # classes are yes and no
+        return {**policies, "classes": None} if self.multilabel else policies  # the classes are yes and no
 
     def given(self, *names: str) -> str | None:
-        """The first of these options that is not as it is by default, or None."""
+        """The first of these options that is not the default, or None."""
         return next((name for name in names if getattr(self, name) != getattr(DEFAULTS, name)), None)
 
 

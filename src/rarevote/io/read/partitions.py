@@ -15,11 +15,11 @@ from rarevote.io.duck import identifier
 if TYPE_CHECKING:
     from rarevote.io.read.sources import FileTable
 
-_FILE = "rarevote name of the file"  # longer than any column's name could be by chance
+_FILE = "rarevote name of the file"  # longer than the name of any real column
 
 
 def partition_values(path: str | Path) -> dict[str, str]:
-    """What the folders of a path say.
+    """The values in the folder names of a path.
 
     >>> partition_values("votes/day=2026-11-16/label=not%20sure/part-0.parquet")
     {'day': '2026-11-16', 'label': 'not sure'}
@@ -29,7 +29,7 @@ def partition_values(path: str | Path) -> dict[str, str]:
 
 
 def with_partitions(source: FileTable) -> FileTable:
-    """The source with a column for each folder ``name=value`` on the way whose name no column of the file has."""
+    """The source with a column for each folder ``name=value`` in the path, unless the file has such a column."""
     (file,) = source.files
     absent = tuple(name for name in partition_values(Path(file.path).absolute()) if name not in source.columns)
     if not absent or source.objects:
@@ -46,12 +46,12 @@ def with_partitions(source: FileTable) -> FileTable:
 
 
 def say_partitions(title: str, roles: Mapping[str, str], partitions: Container[str]) -> bool:
-    """Say which roles the names of folders fill, because no column does; returns whether there are any.
+    """Report the roles that come from folder names instead of columns; returns whether there are any.
 
     Args:
-        title: what messages call the file.
+        title: the name of the file in messages.
         roles: the column of each role.
-        partitions: those of the columns that the names of folders give.
+        partitions: the columns that come from folder names.
     """
     filled = {role: name for role, name in roles.items() if name in partitions}
     for role, name in filled.items():

@@ -1,4 +1,4 @@
-"""One file per person: who voted is the name of a file, or of the folder it is in."""
+"""One file per annotator: the name of the file, or of its folder, is the annotator."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from rarevote.io.platforms.export_files import Part
     from rarevote.io.read.sources import FileTable
 
-PERSON = "(whose file it is)"  # the column; longer than a name could be by chance
+PERSON = "(whose file it is)"  # the column; longer than the name of any real column
 
 
 def person_of(path: str | Path, named_by: Literal["file", "folder"]) -> str:
-    """Who a file is of.
+    """The annotator of a file.
 
     >>> person_of("round 1/ana.csv.gz", "file"), person_of("ana/votes.csv", "folder")
     ('ana', 'ana')
@@ -30,7 +30,7 @@ def person_of(path: str | Path, named_by: Literal["file", "folder"]) -> str:
 
 
 def person_of_part(part: Part, named_by: Literal["file", "folder"]) -> str:
-    """Who a file of an export is of; it may be a member of a zip."""
+    """The annotator of a file of an export; it can be a member of a zip."""
     return part.stem if named_by == "file" else person_of(part.title, named_by)
 
 
@@ -58,10 +58,10 @@ def by_person(options: ReadOptions) -> ReadOptions:
 
 
 def check_persons(person_by_file: Mapping[str, str], named_by: Literal["file", "folder"]) -> None:
-    """Refuse files of which two would be one person's.
+    """Refuse files if two belong to the same annotator.
 
     Raises:
-        InputError: two have one name.
+        InputError: two have the same name.
     """
     seen: dict[str, str] = {}
     for path, person in person_by_file.items():

@@ -1,7 +1,7 @@
-"""Problems made of answers with several choices: one yes/no problem for every item and choice.
+"""Yes/no problems from answers with several choices: one for every item and choice.
 
-The task of a problem is ``<item>:<choice>``, its classes are ``yes`` and ``no``. Annotators who chose nothing said no
-to every choice, unless :attr:`~rarevote.io.read.options.ReadOptions.nothing_ticked` says that they did not answer.
+The task of a problem is ``<item>:<choice>``, its classes are ``yes`` and ``no``. Annotators who chose nothing count as
+no to every choice, unless :attr:`~rarevote.io.read.options.ReadOptions.nothing_ticked` says that they gave no answer.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Problems:
         annotations: the votes on the problems.
         choices: all choices, sorted.
         parts: item and choice of every problem of the population, by its name.
-        gold: what is known, by problem.
-        notes: what a person should know about how the answers were read.
+        gold: gold, by problem.
+        notes: notes on how the answers were read.
     """
 
     annotations: Annotations
@@ -46,10 +46,10 @@ class Problems:
     notes: tuple[str, ...]
 
     def shown(self, columns: Mapping[str, Mapping[Any, str]]) -> dict[str, NDArray[Any]]:
-        """Columns to show of every problem: those given by item, then ``item`` and ``choice``.
+        """Columns to show for every problem: those given by item, then ``item`` and ``choice``.
 
         Args:
-            columns: for each column its text by item.
+            columns: the text by item, for each column.
         """
         parts = [self.parts[name] for name in population(self.annotations).tolist()]
         carried = {name: [texts.get(item, "") for item, _ in parts] for name, texts in columns.items()}
@@ -68,14 +68,14 @@ def problems_of_cells(
 ) -> Problems:
     """The problems of rows whose label is a cell with any number of choices.
 
-    Where no cell holds several and an annotator has several rows on an item, the rows are the choices of one answer.
+    If no cell has several and an annotator has several rows on an item, the rows are the choices of one answer.
 
     Args:
         encoded: codes and values of task, worker and label; labels are text, and a missing one is an empty answer.
         options: how to read.
-        gold: cells that are known, by item.
-        unvoted: items that the rows do not name.
-        place: turns row numbers into words.
+        gold: gold cells, by item.
+        unvoted: items that do not occur in the rows.
+        place: turns row numbers into text.
 
     Raises:
         InputError: an id is missing, or no answer has a choice.
@@ -138,15 +138,15 @@ def problems_of_ticks(
     place: Place | None = None,
     every: bool = False,
 ) -> Problems:
-    """The problems of rows that say of one choice whether it was ticked.
+    """The problems of rows that say whether one choice was ticked.
 
     Args:
         encoded: codes and values of task, worker, choice and label; labels are ticks.
         options: how to read.
-        gold: cells that are known, by item.
-        place: turns row numbers into words.
-        every: all annotators saw every choice, and an empty label is a choice that was not ticked, unless others of
-            that choice say no: then it was not answered.
+        gold: gold cells, by item.
+        place: turns row numbers into text.
+        every: all annotators saw every choice, and an empty label means not ticked, unless other rows of
+            that choice say no: then it means not answered.
 
     Raises:
         InputError: an id is missing, or a label is not a tick.
@@ -175,8 +175,8 @@ def problems_of_ticks(
     if every:
         explicit = np.zeros(len(names), dtype=bool)
         explicit[choice[(code >= 0) & ~tick]] = True
-        code = np.where((code < 0) & ~explicit[choice], 0, code)  # not ticked, which `tick` says already
-        code = np.where((item >= 0) & (code < 0), -2, code)  # not answered: such rows are no votes
+        code = np.where((code < 0) & ~explicit[choice], 0, code)  # not ticked, as `tick` already says
+        code = np.where((item >= 0) & (code < 0), -2, code)  # not answered: these rows are not votes
     kept = code != -2
     notes: list[str] = []
     worker, workers = encoded["worker"]
@@ -217,7 +217,7 @@ def _votes(
 
 
 def _named(items: Iterable[Any], choices: Sequence[str]) -> tuple[list[str], dict[str, tuple[Any, str]]]:
-    """The names of all problems of these items, and the parts that they are of."""
+    """The names of all problems of these items, with item and choice of each."""
     pairs = [(item, choice) for item in items for choice in choices]
     names = [pair_name(item, choice) for item, choice in pairs]
     parts = dict(zip(names, pairs, strict=True))

@@ -1,4 +1,4 @@
-"""Files at an address: read where DuckDB's extension for it is installed, else refused. No extension is fetched."""
+"""Files at an address: read if DuckDB's extension for it is installed, else refused. No extension is downloaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def load_extension(database: Any, address: str) -> None:
     """Load the extension that reads this address.
 
     Raises:
-        InputError: there is none, or it is not installed.
+        InputError: there is no extension for it, or it is not installed.
     """
     scheme = address.partition("://")[0].lower()
     extension = _EXTENSIONS.get(scheme)
@@ -40,7 +40,7 @@ def peek(database: Any, address: str, *, delimiter: str | None, has_header: bool
     import duckdb
 
     try:
-        # A delimiter that no text has makes every line one cell.
+        # With a delimiter that occurs in no text, every line is one cell.
         found = database.execute(
             "SELECT line FROM read_csv(?, auto_detect=false, header=false, delim='\x01', quote='', escape='', "
             f"comment='', columns={{'line': 'VARCHAR'}}, parallel=false, max_line_size={MAX_LINE}, "

@@ -1,4 +1,4 @@
-"""Results back from files: the label that each task got, and the probability of every class where there is one."""
+"""Reading of results from files: the label of each task, and the probability of every class if there is one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.sources import FileTable, asking, open_sources
 from rarevote.io.read.table import TableRows, as_number, read_table
 
-#: what columns of probabilities begin with; version 0.2 wrote the second, too
+#: prefixes of columns of probabilities; version 0.2 also wrote the second
 PROBABILITIES = ("p:", "calibrated:")
-_ROUNDING = 0.001  # how far rows of probabilities may be from one: text formats keep six digits of each
+_ROUNDING = 0.001  # how far sums of probabilities can be from one: text formats keep six digits of each
 _SAMPLED_ROWS = 1000
 
 
@@ -32,11 +32,11 @@ class ResultFile:
 
     Attributes:
         tasks: their names, (n_tasks).
-        codes: the number of the label of every task in ``names``, -1 where there is no answer, (n_tasks).
+        codes: the number of the label of every task in ``names``, -1 if there is no answer, (n_tasks).
         names: the labels that occur.
-        classes: of each kind of probabilities, by what their columns begin with.
-        probabilities: of each kind, (n_tasks, n_classes).
-        choices: of a result of several labels, the label that each task is about; else empty.
+        classes: classes of each kind of probabilities, by the prefix of their columns.
+        probabilities: probabilities of each kind, (n_tasks, n_classes).
+        choices: for a result with several labels, the label of each task; else empty.
     """
 
     tasks: list[str]
@@ -48,12 +48,12 @@ class ResultFile:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """The label by task; empty text where there is no answer."""
+        """The label by task; empty text if there is no answer."""
         return dict(zip(self.tasks, decode_column(self.codes, object_array([*self.names, ""])), strict=True))
 
     @property
     def by_label(self) -> dict[str, ResultFile]:
-        """The result of each label; of an ordinary one the result itself, called ""."""
+        """The result of each label; for a single label, the result itself under the name ""."""
         if not self.choices:
             return {"": self}
         parts = {}
@@ -66,11 +66,11 @@ class ResultFile:
 
 
 def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -> ResultFile:
-    """Read a result: columns task and label, and if they are there ``p:<class>`` and ``calibrated:<class>``.
+    """Read a result: columns task and label, and, if present, ``p:<class>`` and ``calibrated:<class>``.
 
     Args:
-        path: a file of any format that votes may have.
-        columns: which column is which, where the columns have other names.
+        path: a file in any format for votes.
+        columns: which column is which, if the columns have other names.
 
     Raises:
         InputError: a task is missing or occurs twice, or a probability is not one.
@@ -81,7 +81,7 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
         roles = find_columns(first.columns, columns, aliases=TRUTH_ALIASES, where=first.title)
         named = {begin: [name for name in first.columns if name.startswith(begin)] for begin in PROBABILITIES}
         kept = {begin: names for begin, names in named.items() if names}
-        # A class may be called anything; a role is a plain word.
+        # A class can have any name; a role is a plain word.
         numbers = {f"probability_{number}": name for number, name in enumerate(chain(*kept.values()))}
         several = [name for name in (ITEM, CHOICE) if name in first.columns and name not in roles.values()]
         parts = {f"part_{name}": name for name in several} if len(several) == 2 else {}
@@ -108,19 +108,19 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
 
 
 def _choices(tasks: Sequence[str], items: Sequence[Any], choices: Sequence[Any]) -> list[str]:
-    """The label of each task, where all are called as their item and label are; else none."""
+    """The label of each task, if all task names consist of item and label; else none."""
     pairs = zip(items, choices, strict=True)
     return list(map(str, choices)) if list(tasks) == [pair_name(item, choice) for item, choice in pairs] else []
 
 
 def refuse_result(source: FileTable) -> None:
-    """Refuse a result where votes are wanted: its probabilities would be read as the votes of an annotator.
+    """Refuse a result given as votes: its probabilities would be read as the votes of an annotator.
 
-    It is known by what :class:`rarevote.Result` writes: ``task``, ``label`` (soft labels have none) and ``p:<class>``
-    for every class, which sum to one; labels are classes. An annotator may be called anything, ``p:ann`` included.
+    It is recognised by what :class:`rarevote.Result` writes: ``task``, ``label`` (soft labels have none) and
+    ``p:<class>`` for every class, which sum to one; labels are classes. An annotator can have any name, even ``p:ann``.
 
     Raises:
-        InputError: it is one.
+        InputError: it is a result.
     """
     own = [name for name in source.columns if name.startswith("p:")]
     kept = [name for name in ("label", *own) if name in source.columns]
@@ -147,7 +147,7 @@ def _sums_to_one(texts: Sequence[str | None]) -> bool:
 def _probabilities(table: TableRows, names: Sequence[str], roles: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities, rows summing to one: a text format keeps six digits of each."""
     p = np.column_stack([table.numbers[role].values for role in roles])
-    # Written so that NaN, for which every comparison is false, fails too.
+    # Written so that NaN, for which every comparison is false, also fails.
     outside = np.argwhere(~((p >= 0.0) & (p <= 1.0)).T)
     if outside.size:
         k, row = outside[0].tolist()

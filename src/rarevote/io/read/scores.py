@@ -1,4 +1,4 @@
-"""A table of scores: items with a number each, from any classifier, screening tool or judge."""
+"""A table of scores: items with one number each, from any classifier, screening tool or judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rarevote.io.read.crowd import Crowd, title_of
 from rarevote.io.read.sources import open_sources
 from rarevote.io.read.table import read_table
 
-# A screening tool's table calls its items so; votes never do.
+# Names of the item column in tables of screening tools; votes do not use them.
 _TASKS = (*TRUTH_ALIASES["task"], "id", "recordid")
 
 
@@ -27,8 +27,8 @@ class ScoredItems:
     """Items and their scores.
 
     Attributes:
-        crowd: the items as a population without votes, what is shown of them, and gold that came with them.
-        scores: one for each item of the population, in its order; NaN where a cell is blank.
+        crowd: the items as a population without votes, the columns to show, and gold in the same table.
+        scores: one for each item of the population, in its order; NaN for blank cells.
     """
 
     crowd: Crowd
@@ -46,15 +46,15 @@ def read_scores(
     """Read a table with one row for each item.
 
     Args:
-        paths: files of any format that votes may have.
+        paths: files in any format for votes.
         score: the column of scores.
-        columns: which column holds the items, as ``{"task": "record_id"}``.
-        show: columns carried along.
-        gold_column: labels that are known already; blank where there is none.
+        columns: the column of the items, such as ``{"task": "record_id"}``.
+        show: columns to show.
+        gold_column: the column of gold; blank for unknown items.
 
     Raises:
         ColumnsError: there is no such column.
-        InputError: there are no rows, an item is missing or stands there twice, or a score is not a number.
+        InputError: there are no rows, an item is missing or occurs twice, or a score is not a number.
     """
     with open_sources(list(paths), wanted=None) as sources:
         first = sources[0]

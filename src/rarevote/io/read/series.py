@@ -1,7 +1,7 @@
-"""A column of any library (pandas, polars, pyarrow, whatever speaks Arrow) as codes and values.
+"""A column of any library (pandas, polars, pyarrow, any Arrow source) as codes and values.
 
-Each library encodes its own columns, because it is quick at it. What it found distinct is not trusted to be: all
-columns, those of files too, become names in :func:`rarevote.crowd.encoding.distinct_names`.
+Each library encodes its own columns, because that is fast. Its distinct values are not trusted to be distinct: all
+columns, including those of files, become names in :func:`rarevote.crowd.encoding.distinct_names`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def encode_values(values: Any, what: str) -> tuple[Codes, NDArray[Any]]:
 
     Args:
         values: the column.
-        what: what messages call it.
+        what: its name in messages.
 
     Raises:
-        InputError: this is not one column, or holds what cannot be a name.
+        InputError: this is not one column, or contains values that cannot be names.
     """
     if isinstance(values, (list, tuple, np.ndarray)):
         return encode_column(values, what)
@@ -47,7 +47,7 @@ def encode_series(series: Any, what: str) -> tuple[Codes, NDArray[Any]]:
 
 
 def _as_series(values: Any, what: str) -> Any:
-    """A narwhals Series of the column; None if no library has it."""
+    """A narwhals Series of the column; None if it belongs to no known library."""
     import narwhals as nw
 
     library = type(values).__module__.partition(".")[0]
@@ -72,7 +72,7 @@ def _as_series(values: Any, what: str) -> Any:
 
 
 def _arrow_column(values: Any, what: str) -> Any:
-    """A column that only speaks Arrow, in a library that is there."""
+    """A column from an Arrow source, in an installed library."""
     if arrow_library() == "polars":
         import polars
 
@@ -94,7 +94,7 @@ def arrow_library() -> Literal["pyarrow", "polars"]:
     """The library that reads Arrow data.
 
     Raises:
-        MissingExtraError: there is none.
+        MissingExtraError: none is installed.
     """
     if find_spec("pyarrow") is not None:
         return "pyarrow"
@@ -115,14 +115,14 @@ def _encode_pandas(native: Any, pandas: Any, what: str) -> tuple[Codes, NDArray[
         codes, values = used_names(native.cat.codes.to_numpy(), native.cat.categories)
         return codes, _as_names(values)
     try:
-        # Text sorts itself quickest, and in less memory than a table of names would take afterwards.
+        # Sorting the text here is fastest, and takes less memory than a table of names later.
         codes, values = pandas.factorize(native, sort=isinstance(dtype, pandas.StringDtype))
-    except (TypeError, ValueError, NotImplementedError):  # it holds lists, or other values that are not names
+    except (TypeError, ValueError, NotImplementedError):  # it contains lists, or other values that are not names
         return encode_column(native.tolist(), what)
     names = _as_names(values)
     if dtype.kind == "O" and not set(map(type, names.tolist())) <= {str}:
-        return encode_column(native.tolist(), what)  # pandas makes one of 1 and True
-    # The next column is encoded while this one's codes are held: half the bytes do for all but giant crowds.
+        return encode_column(native.tolist(), what)  # pandas merges 1 and True
+    # The next column is encoded while these codes are in memory: half the bytes suffice for all but giant crowds.
     return codes.astype(np.int32 if len(values) < 2**31 else np.int64), names
 
 
@@ -161,7 +161,7 @@ def _encode_pyarrow(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
     try:
         encoded = (native if types.is_dictionary(kind) else native.dictionary_encode()).combine_chunks()
     except pyarrow.ArrowException:
-        # Dictionaries of chunks that do not fit together, or a type that pyarrow has no dictionaries of.
+        # Dictionaries of chunks that do not match, or a type without dictionaries in pyarrow.
         return encode_column(native.to_pylist(), what)
     codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     values = encoded.dictionary
@@ -177,7 +177,7 @@ def _encode_pyarrow(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
 
 
 def _sorted_text(codes: Codes, values: Any) -> tuple[Codes, Any]:
-    """The same with the texts in order, which Arrow does quicker than Python."""
+    """The codes with sorted texts, which Arrow sorts faster than Python."""
     import pyarrow.compute
 
     order = pyarrow.compute.array_sort_indices(values)
@@ -192,6 +192,6 @@ def _encode_run_ends(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
 
     try:
         decoded = [pyarrow.compute.run_end_decode(chunk) for chunk in native.chunks]
-    except pyarrow.ArrowException:  # runs of dictionaries, for one
+    except pyarrow.ArrowException:  # such as run-end encoded dictionaries
         return encode_column(native.to_pylist(), what)
     return _encode_pyarrow(pyarrow.chunked_array(decoded, type=native.type.value_type), what)

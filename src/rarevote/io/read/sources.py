@@ -1,9 +1,9 @@
-"""From what a person gives to tables in files as DuckDB reads them.
+"""From the user's inputs to tables that DuckDB reads.
 
-A person gives a file, several, a pattern, a folder, ``-`` for standard input, or an address. What a file is, its first
-bytes and its name say (:mod:`rarevote.io.read.detect`). What DuckDB cannot read by itself is turned into what it can: a
-spreadsheet into JSON lines, standard input into a file. Of each table there is the expression of SQL, the columns, and
-where a row is found again.
+The input is a file, several, a pattern, a folder, ``-`` for standard input, or an address. The first bytes and the name
+of a file show its format (:mod:`rarevote.io.read.detect`). Formats that DuckDB cannot read are converted: a
+spreadsheet into JSON lines, standard input into a file. Each table has its SQL expression, its columns, and
+a way to locate a row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from rarevote.io.unpacked import check_parquet
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
-_MAX_RECORD = 1 << 25  # bytes; DuckDB refuses longer ones
+_MAX_RECORD = 1 << 25  # bytes; DuckDB refuses longer paths
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class File:
     """One file that DuckDB reads.
 
     Attributes:
-        path: where it is.
-        title: what messages call it.
-        place: the noun and the numbers under which a person finds rows (from 0) in it.
+        path: its path.
+        title: its name in messages.
+        place: the noun and the numbers that locate rows (from 0) for a user.
     """
 
     path: str
@@ -61,18 +61,18 @@ class File:
 
 @dataclass(frozen=True)
 class FileTable:
-    """Files that are read by one and the same expression.
+    """Files that are read by the same expression.
 
     Attributes:
         files: the files, in order.
-        form: "csv" (text as it is written), "json" (values as JSON text) or "typed" (columns with types).
+        form: "csv" (unchanged text), "json" (values as JSON text) or "typed" (columns with types).
         reader: the table function of SQL; its first parameter is the list of paths.
         arguments: its further parameters.
         columns: names of the columns.
         table: header and dialect of delimited text.
-        objects: Python objects that the reader names.
-        compression: how the files are packed.
-        partitions: those of the columns that the names of folders give, not the files.
+        objects: Python objects that the reader uses.
+        compression: how the files are compressed.
+        partitions: the columns that come from folder names, not from the files.
     """
 
     files: tuple[File, ...]
@@ -87,11 +87,11 @@ class FileTable:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.files[0].title + (f" and {len(self.files) - 1} more" if len(self.files) > 1 else "")
 
     def text(self, column: str) -> str:
-        """The expression of SQL that gives a column as text."""
+        """The SQL expression for a column as text."""
         return f"{identifier(column)} ->> '$'" if self.form == "json" else f"CAST({identifier(column)} AS VARCHAR)"
 
     @property
@@ -103,7 +103,7 @@ class FileTable:
 
 @contextmanager
 def asking(source: FileTable) -> Iterator[Callable[[str], Any]]:
-    """A function that runs queries with a table's reader; what DuckDB complains of comes out in words.
+    """A function that runs queries with a table's reader; errors of DuckDB are translated.
 
     Raises:
         InputError: the table cannot be read.
@@ -118,17 +118,17 @@ def asking(source: FileTable) -> Iterator[Callable[[str], Any]]:
 
 
 def count_rows(source: FileTable) -> int:
-    """How many rows a table has."""
+    """Number of rows of a table."""
     with asking(source) as ask:
         return int(ask(f"SELECT count(*) FROM {source.reader}").fetchone()[0])
 
 
 def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
-    """Where rows (from 0, counted over all sources) are, in words."""
+    """The location of rows (from 0, counted over all sources), as text."""
     files = [(source, file) for source in sources for file in source.files]
     if len(files) == 1:
         noun, numbers = files[0][1].place(rows)
-        # Rows of tables without lines are named in the plural, as other tables' rows are.
+        # Rows of tables without lines use the plural, as for other tables.
         return f"{noun if noun == 'line' and len(numbers) == 1 else noun + 's'} {', '.join(map(str, numbers))}"
     places, begin, left = [], 0, sorted(int(row) for row in rows)
     for source, file in files:
@@ -149,7 +149,7 @@ def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
 
 def csv_source(file: File, table: Delimited, compression: Compression, options: str = "") -> FileTable:
     """Delimited text: every column as text."""
-    # NULs and comment signs in cells are text; a cell that is empty is missing, and nothing else is.
+    # NULs and comment signs in cells are text; only an empty cell is missing.
     reader = (
         "read_csv(?, auto_detect=false, header=?, delim=?, quote=?, escape=?, nullstr='', comment='', "
         f"strict_mode=true, compression=?, columns=?, {AS_WRITTEN}{options})"
@@ -174,12 +174,12 @@ def json_source(file: File, layout: str, compression: Compression, columns: list
 
 
 def json_packing(compression: Compression) -> str:
-    """What DuckDB's reader of JSON calls a way of packing."""
+    """The name of a compression in DuckDB's JSON reader."""
     return "uncompressed" if compression == "none" else compression
 
 
 def _explain_json(error: Exception, path: str, compression: Compression) -> str:
-    """DuckDB's complaint about JSON in words for the person who has the file."""
+    """DuckDB's error about JSON as a message for the user."""
     text = first_line(error)
     for place in ("Malformed JSON in file", "JSON transform error in file"):
         if place in text:
@@ -194,9 +194,9 @@ def _explain_json(error: Exception, path: str, compression: Compression) -> str:
 
 
 def translated(source: FileTable, error: Exception) -> InputError:
-    """DuckDB's complaint about a table in words for the person who has it."""
+    """DuckDB's error about a table as a message for the user."""
     text = str(error)
-    # The message of several files names the one it is about.
+    # The message about several files names the file with the fault.
     file = next((one for one in source.files if one.path in text), source.files[0])
     if source.form == "json":
         return InputError(f"{file.title}: {_explain_json(error, file.path, source.compression)}")
@@ -209,7 +209,7 @@ def translated(source: FileTable, error: Exception) -> InputError:
 
 
 def _broken_line(path: str, compression: Compression, near: int) -> int | None:
-    """The line that is no JSON object; DuckDB's number may be one too high."""
+    """The line that is not a JSON object; DuckDB's number can be one too high."""
     with open_bytes(Path(path), compression) as handle:
         for number, line in enumerate(iter(lambda: handle.readline(_MAX_RECORD), b""), 1):
             if near - 2 <= number <= near and line.strip():
@@ -224,11 +224,11 @@ def _broken_line(path: str, compression: Compression, near: int) -> int | None:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# opening what a person gives
+# opening the inputs
 
 
 _SAMPLED_RECORDS = 10_000
-_TAIL = 1 << 16  # bytes in which the end of a list stands
+_TAIL = 1 << 16  # bytes that contain the end of a list
 
 
 @contextmanager
@@ -239,11 +239,11 @@ def open_sources(
     wanted: Sequence[str] | None = (),
     found: FileInfo | None = None,
 ) -> Iterator[list[FileTable]]:
-    """The sources behind the inputs, in order; temporary files live as long as the block.
+    """The sources behind the inputs, in order; temporary files exist during the block.
 
     Args:
         inputs: files, patterns, folders, addresses, or "-" for standard input.
-        options: how to read; those of a table count.
+        options: how to read; only options for tables are used.
         wanted: columns that must be found even if the first records of a JSON file lack them; None for all.
         found: one of the inputs, if it was already inspected.
     """
@@ -271,7 +271,7 @@ def open_sources(
 
 
 def _merged(sources: Sequence[FileTable]) -> list[FileTable]:
-    """Neighbours that are read alike as one source, so that DuckDB reads their files side by side."""
+    """Merge neighbouring sources with the same reader, so that DuckDB reads their files in parallel."""
     groups = (list(group) for _, group in groupby(sources, key=_signature))
     return [replace(group[0], files=tuple(file for one in group for file in one.files)) for group in groups]
 
@@ -281,7 +281,7 @@ def _signature(source: FileTable) -> tuple[Any, ...]:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file or folder is not data: hidden, a marker of Spark's, or what a writer left half done.
+    """Whether a file or folder is not data: hidden, a marker of Spark, or an incomplete file.
 
     >>> [is_temporary(name) for name in (".part.csv", "_SUCCESS", "tmp_.part.csv", "~$votes.xlsx", "votes.csv")]
     [True, True, True, True, False]
@@ -290,7 +290,7 @@ def is_temporary(name: str) -> bool:
 
 
 def found_paths(given: str) -> list[Path]:
-    """The files and folders that a name or a pattern stands for.
+    """The files and folders that match a name or a pattern.
 
     Raises:
         InputError: there are none.
@@ -304,7 +304,7 @@ def found_paths(given: str) -> list[Path]:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files of a folder and those below it, temporary ones left out."""
+    """The files of a folder and those below it, without temporary ones."""
     found = sorted(folder.rglob("*"))
     return [one for one in found if one.is_file() and not any(map(is_temporary, one.relative_to(folder).parts))]
 
@@ -321,7 +321,7 @@ class _Opener:
 
     @cached_property
     def database(self) -> Any:
-        """For what only DuckDB can read."""
+        """The database for formats that only DuckDB can read."""
         return self.opened.enter_context(connection())
 
     def open(self, given: str | Path) -> list[FileTable]:
@@ -339,13 +339,13 @@ class _Opener:
         return [self._by_person(table) for table in tables]
 
     def _by_person(self, table: FileTable) -> FileTable:
-        """The table with a column that says whose it is, where the name of the file does."""
+        """The table with a column for the annotator, if the file name says it."""
         if self.options.worker_from is None:
             return table
         return with_person(table, self.options.worker_from)
 
     def _in_folder(self, folder: Path) -> list[Path]:
-        """The data files of a folder and those below it; Spark's markers and hidden files are none."""
+        """The data files of a folder and those below it; without Spark's markers and hidden files."""
         kinds: dict[str, list[Path]] = {}
         for file in files_below(folder):
             if kind := format_of_name(file):
@@ -404,7 +404,7 @@ class _Opener:
                 shutil.copyfileobj(given, copy, 1 << 20)
             found = inspect_file(plain, found.title)
         layout = _json_layout(found.head, found.title)
-        # DuckDB takes the end of the file for the end of a list, and that of a packed file for its end.
+        # DuckDB accepts a truncated list, and a truncated compressed file.
         if layout == "array" and found.last_bytes(_TAIL).rstrip()[-1:] != b"]":
             raise InputError(f"{found.title}: the JSON is incomplete: the list has no end")
         if found.compression == "zstd":
@@ -444,7 +444,7 @@ class _Opener:
         if kind in ("csv", "tsv"):
             mark = "\t" if kind == "tsv" else None
             table = peek(self.database, address, delimiter=mark, has_header=self.options.has_header)
-            # The lines of a remote file cannot be measured beforehand, and only this way is none lost.
+            # The lines of a remote file cannot be measured first, and only this way none is lost.
             return csv_source(File(address, address), table, "none", ", parallel=false")
         if kind == "json":
             return self._json_source(File(address, address), "newline_delimited", "none")
@@ -455,7 +455,7 @@ class _Opener:
     # -- with the help of DuckDB -------------------------------------------------------------------------------------
 
     def _json_source(self, file: File, layout: str, compression: Compression) -> FileTable:
-        """A source of JSON objects; its columns are the keys of the first records, or of all if any is wanted."""
+        """A source of JSON objects; its columns are the keys of the first records, or of all if needed."""
         columns = self._json_keys(file, layout, compression, f"LIMIT {_SAMPLED_RECORDS}")
         if self.wanted is None or not set(self.wanted) <= set(columns):
             columns = self._json_keys(file, layout, compression, "")
@@ -484,7 +484,7 @@ class _Opener:
         name, opened, columns = open_arrow(found)
         try:
             with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
-        except duckdb.Error as error:  # it does not know all types that Arrow has
+        except duckdb.Error as error:  # it does not support all Arrow types
             reason = first_line(error)[:200]
             raise InputError(f"{found.title}: a column has a type that cannot be read ({reason})") from None
         file = File(str(found.path), found.title)

@@ -1,4 +1,4 @@
-"""A small table from files: truth, answers, a list of items, a result; its columns are known by their roles."""
+"""A small table from files: truth, answers, a list of items, a result; its columns are accessed by role."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NAMES = ("task", "label")  # roles whose values are names or numbers, never lis
 
 @dataclass(frozen=True, eq=False)
 class NameColumn:
-    """The names in a column, numbered: millions of rows need no Python object each.
+    """The names in a column, as numbers: millions of rows need no Python objects.
 
     Attributes:
-        codes: the number of the name of every row, -1 where it is missing, (n).
+        codes: the number of the name of every row, -1 if it is missing, (n).
         names: the distinct names.
     """
 
@@ -38,7 +38,7 @@ class NameColumn:
 
     @cached_property
     def values(self) -> list[Any]:
-        """The name of every row, None where it is missing."""
+        """The name of every row, None if it is missing."""
         return decode_column(self.codes, self.names)
 
     def spelled(self, spelling: Callable[[Any], str]) -> NameColumn:
@@ -48,7 +48,7 @@ class NameColumn:
         return self if is_text else NameColumn(self.codes, object_array([spelling(name) for name in names]))
 
     def first_repeated(self) -> int | None:
-        """The first row whose name another row before it has."""
+        """The first row that repeats a name."""
         names = self.names.tolist()
         if len(set(names)) == len(self.codes):
             return None
@@ -65,27 +65,27 @@ class NumberColumn:
     """The numbers in a column.
 
     Attributes:
-        values: NaN where a cell is not a number, (n).
-        others: the cells that had to be read one by one, by row.
+        values: the numbers, NaN if a cell is not a number, (n).
+        others: the cells that had to be parsed individually, by row.
     """
 
     values: NDArray[np.float64]
     others: dict[int, Any]
 
     def written(self, row: int) -> Any:
-        """What a cell holds, for a message."""
+        """The contents of a cell, for a message."""
         return self.others.get(row, f"{self.values[row]:g}")
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of files, while these are open.
+    """The rows of open files.
 
     Attributes:
         sources: the files.
         names: the columns of the roles "task" and "label".
-        cells: the values of other roles, in the order of the rows; None where JSON has none.
-        numbers: the columns that were asked for as numbers.
+        cells: the values of other roles, in the order of the rows; None for missing JSON values.
+        numbers: the columns that were requested as numbers.
     """
 
     sources: Sequence[FileTable]
@@ -95,17 +95,17 @@ class TableRows:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.sources[0].title
 
     @property
     def tasks(self) -> list[Any]:
-        """The values of the role "task"; None where one is missing."""
+        """The values of the role "task"; None for missing ones."""
         return self.names["task"].values
 
     @property
     def labels(self) -> list[Any]:
-        """The values of the role "label"; None where one is missing."""
+        """The values of the role "label"; None for missing ones."""
         return self.names["label"].values
 
     def spelled(self, spelling: Callable[[Any], str]) -> TableRows:
@@ -113,14 +113,14 @@ class TableRows:
         return replace(self, names={role: column.spelled(spelling) for role, column in self.names.items()})
 
     def place(self, *rows: int) -> str:
-        """Where rows are, in words."""
+        """The location of rows, as text."""
         return place_of_rows(self.sources, rows[:_SHOWN])
 
     def refuse_missing(self, what: str, *roles: str) -> None:
         """Refuse rows that lack one of these roles.
 
         Raises:
-            InputError: there are some; the message calls them rows that have no ``what``.
+            InputError: there are some; the message says that these rows have no ``what``.
         """
         lacks = [self.names[role].codes < 0 for role in roles]
         absent = np.flatnonzero(np.logical_or.reduce(lacks)).tolist()
@@ -130,10 +130,10 @@ class TableRows:
             )
 
     def refuse_repeated(self, advice: str = "") -> None:
-        """Refuse a task that stands there twice.
+        """Refuse a task that occurs twice.
 
         Raises:
-            InputError: one does.
+            InputError: a task occurs twice.
         """
         row = self.names["task"].first_repeated()
         if row is not None:
@@ -143,11 +143,11 @@ class TableRows:
 def read_table(
     sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]], *, numbers: Sequence[str] = ()
 ) -> TableRows:
-    """The rows of files of any format that votes may have, in order.
+    """The rows of files in any format for votes, in order.
 
     Args:
-        sources: the files, as :func:`~rarevote.io.read.sources.open_sources` gives them.
-        roles: for each of them the column of each role; a role is a plain word.
+        sources: the files, as :func:`~rarevote.io.read.sources.open_sources` returns them.
+        roles: the column of each role, for each file; a role is a plain word.
         numbers: roles whose cells are read as numbers.
 
     Raises:
@@ -182,7 +182,7 @@ def _fetched(database: Any, role: str) -> list[Any]:
 
 
 def _with_gaps(codes: NDArray[Any], names: Any) -> NameColumn:
-    """Encoded names, of which some may be JSON's ways to say nothing."""
+    """Encoded names, some of which can be missing values of JSON."""
     missing = np.array([is_missing(name) for name in names.tolist()], dtype=bool)
     if missing.any():
         codes = np.where(np.append(missing, True)[codes], -1, codes)
@@ -190,14 +190,14 @@ def _with_gaps(codes: NDArray[Any], names: Any) -> NameColumn:
 
 
 def _numbered(values: list[Any]) -> NameColumn:
-    """Names of a type that databases have and NumPy may not: dates, decimals."""
+    """Names of a type that databases have and NumPy may lack: dates, decimals."""
     number: dict[Any, int] = {}
     codes = [-1 if is_missing(value) else number.setdefault(value, len(number)) for value in values]
     return NameColumn(np.array(codes, dtype=np.int64), object_array(list(number)))
 
 
 def _numbers(database: Any, role: str, kind: str) -> NumberColumn:
-    """The numbers in a column, by Python's rules where DuckDB's refuse."""
+    """The numbers in a column, parsed by Python if DuckDB refuses."""
     text = f"({role} ->> '$')" if kind == "JSON" else role
     found = database.execute(f"SELECT TRY_CAST({text} AS DOUBLE) AS number FROM rows ORDER BY rowid").fetchnumpy()
     numbers = np.ma.filled(found["number"], np.nan)
@@ -212,7 +212,7 @@ def _numbers(database: Any, role: str, kind: str) -> NumberColumn:
 
 
 def as_number(value: Any) -> float:
-    """A cell as a number; NaN where it is not one."""
+    """A cell as a number; NaN if it is not one."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -220,7 +220,7 @@ def as_number(value: Any) -> float:
 
 
 def say_filled(sources: Sequence[FileTable], roles: Iterable[Mapping[str, str]]) -> None:
-    """Say, of the first of the files of which it holds, that the names of its folders fill roles."""
+    """Report the first file whose folder names fill roles."""
     for source, own in zip(sources, roles, strict=True):
         if say_partitions(source.title, own, source.partitions):
             return
@@ -236,10 +236,10 @@ def truth_columns(
     Args:
         sources: the files.
         columns: which column is which.
-        prefer: the same of the votes, which counts for a file that has such a column.
+        prefer: the columns of the votes, which are used for a file that has them.
 
     Raises:
-        ColumnsError: one of them has no such column, or several.
+        ColumnsError: a file has no such column, or several.
     """
     roles = [
         find_columns(

@@ -1,7 +1,7 @@
-"""Files in: votes, gold and truth from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
+"""Reading of files: votes, gold and truth from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
 
-What a file is, is found in :mod:`rarevote.io.read.sources`; DuckDB reads and encodes it
-(:mod:`rarevote.io.read.encode`). Nothing is ever fetched: DuckDB's extensions are switched off.
+:mod:`rarevote.io.read.sources` finds the format of a file; DuckDB reads and encodes it
+(:mod:`rarevote.io.read.encode`). Nothing is downloaded: DuckDB's extensions are switched off.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def read_annotations_file(path: Inputs, **options: Any) -> Annotations:
 def read_label_files(
     inputs: Inputs, options: ReadOptions | None = None, *, found: FileInfo | None = None, **given: Any
 ) -> Crowd:
-    """Encode the votes of files, and carry columns along.
+    """Encode the votes of files, with columns to show.
 
     Args:
         inputs: files (``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.ndjson``, ``.jsonl``, each also ``.gz`` or ``.zst``;
             ``.parquet``; ``.arrow`` and ``.xlsx`` with their extras), patterns, folders, or "-" for standard input.
         options: how to read. In a wide table an empty cell is not a vote, and a row of empty cells is an item without
-            votes. Such tables are also known by themselves (:mod:`rarevote.io.read.wide`), and then the task is the
-            first column without any value twice. Of a shown column the first value of each task that is not blank
+            votes. These tables are also detected (:mod:`rarevote.io.read.wide`), and then the task is the
+            first column without duplicates. For a shown column, the first value of each task that is not blank
             counts; a name with commas that is not a column is read as several names.
         found: the file, if it was already inspected.
         **given: fields of :class:`ReadOptions`, instead of ``options``.
@@ -76,7 +76,7 @@ def read_label_files(
         if gold_column is not None:
             _check_column(sources, gold_column, "with gold")
         if options.multilabel is not False and columns is None and all(map(_holds_pairs, sources)):
-            # As `rarevote convert --multilabel` writes them: the task is the pair, and the item has a column.
+            # As `rarevote convert --multilabel` writes them: the task is the pair, and the item has its own column.
             options = replace(options, multilabel=True, columns={"task": ITEM, "choice": CHOICE})
         if options.multilabel:
             return _read_several(inputs, sources, options, shown)
@@ -85,7 +85,7 @@ def read_label_files(
         say_filled(sources, (choice.roles for choice in choices))
 
         def place(rows: NDArray[np.int64]) -> str:
-            # A row of a wide table is many votes: its own number is found by looking again.
+            # A row of a wide table is many votes: its number is found by reading again.
             return place_of_rows(sources, rows_without_task(sources, choices) if tables else rows.tolist())
 
         with loaded(sources, choices) as database, naming(sources[0].title):
@@ -149,13 +149,13 @@ def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOpt
 
 
 def _weights_beside(sources: Sequence[FileTable], choices: Sequence[Choice], others: Sequence[str]) -> list[str]:
-    """What to say of columns that look like weights of the votes; ``others`` are read for something else."""
+    """The note on columns that look like weights of the votes; ``others`` have another use."""
     used = {*others, *(name for choice in choices for name in (*choice.roles.values(), *choice.answers))}
     return ignored_weights(dict.fromkeys(name for source in sources for name in source.columns), used)
 
 
 def _holds_pairs(source: FileTable) -> bool:
-    """Whether every task of a table is called as its item and its choice, which have columns of their own."""
+    """Whether every task of a table consists of its item and its choice, which have their own columns."""
     if not {"task", ITEM, CHOICE} <= set(source.columns):
         return False
     task, item, choice = (source.text(name) for name in ("task", ITEM, CHOICE))
@@ -188,7 +188,7 @@ def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice
 
 
 def _wide_tables(sources: Sequence[FileTable], options: ReadOptions, shown: Sequence[str]) -> list[WideTable]:
-    """The tables as wide ones, where somebody says so or nothing else fits; none if they are not."""
+    """The tables as wide tables, if the user says so or nothing else matches; none otherwise."""
     columns, wide = options.columns, options.is_wide
     if not wide and all(has_roles(source.columns, columns) for source in sources):
         return []
@@ -201,7 +201,7 @@ def _wide_tables(sources: Sequence[FileTable], options: ReadOptions, shown: Sequ
 
 
 def _models(annotators: set[str], named: Sequence[str], title: str) -> frozenset[str]:
-    """Which annotators of a wide table are models: those named by hand, and those called so."""
+    """Which annotators of a wide table are models: those that the user names, and those with names of models."""
     for name in named:
         if name not in annotators:
             raise ColumnsError(
@@ -237,7 +237,7 @@ def read_truth_file(
 ) -> dict[Any, Any]:
     """Gold or truth from files with a task and a label column; without a header they are called 1, 2, 3 ...
 
-    For ``columns`` and ``prefer`` see :func:`rarevote.io.read.table.truth_columns`.
+    See for ``columns`` and ``prefer``: :func:`rarevote.io.read.table.truth_columns`.
     """
     from rarevote.io.read.frames import truth_from_pairs
 
@@ -253,7 +253,7 @@ def read_truth_table(
     prefer: Mapping[str, str] | None = None,
     has_header: bool = True,
 ) -> TableRows:
-    """The rows of such files; a task may come more than once."""
+    """The rows of files of gold or truth; a task can occur more than once."""
     with open_sources(path, ReadOptions(has_header=has_header), wanted=None) as sources:
         table = read_table(sources, truth_columns(sources, columns, prefer))
         table.refuse_missing("task or no label", "task", "label")

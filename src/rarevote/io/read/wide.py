@@ -1,9 +1,9 @@
 """Wide tables: one row per task and one column per annotator or judge.
 
-Such a table has no column for workers and labels. It is known by a group of columns that hold the same few values, and
-not one and the same value throughout; the first column without any value twice is the task. Of several groups the one
-counts whose columns are called as votes are (``score_*``, ``judge_*``, names of models); where that does not decide,
-the table is refused. A column with the expected answer is not an annotator: it may be gold.
+Such a table has no columns for workers and labels. It is recognised by a group of columns with the same few values, but
+not a single value throughout; the first column without duplicates is the task. If there are several groups, the one
+whose columns are named like votes (``score_*``, ``judge_*``, names of models) is used; if that does not decide,
+the table is refused. A column with the expected answer is not an annotator: it can be gold.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from rarevote.io.read.encode import Choice, not_blank
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.sources import FileTable, asking
 
-_FEW_VALUES = 20  # that columns with answers have at most, to be known by them
+_FEW_VALUES = 20  # most values of a column of answers, to be recognised
 _MIN_ANNOTATORS = 2
 _EXPECTED = frozenset({
     "truth", "gold", "goldlabel", "goldstandard", "goldanswer", "truelabel", "groundtruth", "expected",
     "expectedanswer", "expectedlabel", "expectedverdict", "reference", "referencelabel", "referenceanswer", "correct",
     "correctanswer", "correctlabel", "answerkey", "target", "label",
 })  # fmt: skip
-# What language models are called, at the beginning of a word, and what people call whatever model it is.
+# Names of language models, at the beginning of a word, and generic names for models.
 _MODEL = re.compile(
     r"(chat)?gpt|openai|o[134]$|claude|opus|sonnet|haiku|anthropic|gemini|gemma|llama|vicuna|mi[sx]tral|qwen|deepseek|"
     r"phi\d|grok|cohere|falcon|(ro|de)?bert|llm|models?\d*$|judges?\d*$"
 )
-# What columns with votes are called, at the beginning: a word and what it is the vote of.
+# Prefixes of columns with votes: a word, then the annotator.
 _VOTES = re.compile(
     r"(?i)(scores?|judges?|graders?|raters?|ratings?|annotators?|workers?|coders?|reviewers?|votes?|labell?ers?)([^a-z]|$)"
 )
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
-# What columns that count or number something have in their names.
+# Parts of the names of columns with counts or numbers.
 _COUNTERS = frozenset({
     "count", "counts", "counter", "epoch", "fallback", "fallbacks", "fold", "id", "index", "latency", "length", "limit",
     "ms", "retries", "retry", "rows", "seconds", "secs", "seed", "time", "token", "tokens", "turn", "turns", "usage",
@@ -47,7 +47,7 @@ _PARTS_OF_NAMES = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
 
 
 def is_model_name(name: str) -> bool:
-    """Whether an annotator is called as language models and other automatic judges are.
+    """Whether an annotator is named like a language model or another automatic judge.
 
     >>> [is_model_name(name) for name in ("gpt-4o", "judge_2", "model:v3", "Claude Sonnet", "ana", "Modesta")]
     [True, True, True, True, False, False]
@@ -57,12 +57,12 @@ def is_model_name(name: str) -> bool:
 
 @dataclass(frozen=True)
 class WideTable:
-    """What the columns of a wide table are.
+    """The columns of a wide table.
 
     Attributes:
         task: the column that names the task.
         annotators: the columns that hold votes.
-        expected: columns that may hold the expected answer.
+        expected: columns that may contain the expected answer.
         others: columns that are neither.
     """
 
@@ -73,11 +73,11 @@ class WideTable:
 
     @property
     def choice(self) -> Choice:
-        """What to read of it."""
+        """The columns to read."""
         return Choice({"task": self.task}, self.annotators)
 
     def notes(self, *, found: bool, gold: str | None) -> list[str]:
-        """What to report: how the table was read, if that was detected, and which column may be gold."""
+        """Notes: how the table was read, if that was detected, and which column may be gold."""
         said = []
         if found:
             aside = f"; not read: {listed(self.others)}" if self.others else ""
@@ -94,7 +94,7 @@ class WideTable:
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """Of one column: cells that are not blank, different values, and those values where they are few."""
+    """Profile of a column: number of cells that are not blank, of distinct values, and the values if they are few."""
 
     n_filled: int
     n_distinct: int
@@ -102,7 +102,7 @@ class ColumnProfile:
 
     @property
     def is_text(self) -> bool:
-        """Whether it has texts or numbers of many kinds, which are not votes."""
+        """Whether it has many distinct texts or numbers, which are not votes."""
         return self.n_distinct > _FEW_VALUES and 2 * self.n_distinct > self.n_filled
 
 
@@ -133,12 +133,12 @@ def recognise_wide(
 
 @dataclass(frozen=True)
 class _Group:
-    """Columns that hold the same few values.
+    """Columns with the same few values.
 
     Attributes:
-        annotators: those that may be votes.
-        expected: those that are called as the expected answer is.
-        rank: how much their names say that they are votes.
+        annotators: columns that may be votes.
+        expected: columns that are named like the expected answer.
+        rank: how strongly their names suggest votes.
     """
 
     annotators: list[str]
@@ -159,7 +159,7 @@ def _groups(small: dict[str, frozenset[str]], gold: str | None) -> list[_Group]:
         annotators = [name for name in alike if name not in (*expected, gold)]
         called = [name for name in annotators if _VOTES.match(name) or is_model_name(name)]
         if len(called) >= _MIN_ANNOTATORS and all(map(_NUMBER.fullmatch, values)):
-            annotators = called  # others may hold the same numbers and count something
+            annotators = called  # others can have the same numbers as counts
         varies = any(len(small[name]) > 1 for name in annotators)
         if len(annotators) >= _MIN_ANNOTATORS and varies:
             groups.append(_Group(annotators, expected, min(len(called), _MIN_ANNOTATORS)))
@@ -167,7 +167,7 @@ def _groups(small: dict[str, frozenset[str]], gold: str | None) -> list[_Group]:
 
 
 def _counts(name: str) -> bool:
-    """Whether a column is called as one that counts or numbers something."""
+    """Whether a column is named like a count or a number."""
     return not _VOTES.match(name) and any(part.lower() in _COUNTERS for part in _PARTS_OF_NAMES.split(name))
 
 
@@ -179,9 +179,9 @@ def _refuse_groups(title: str, groups: Sequence[_Group]) -> None:
 
 
 def wide_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> WideTable:
-    """The wide table, as requested: all columns but the first, free text and expected answers apart.
+    """The wide table, as requested: all columns except the first, free text and expected answers.
 
-    Where the columns with votes are named, it is those, and the first column without any value twice is the task.
+    If the columns with votes are named, these are used, and the first column without duplicates is the task.
     """
     gold, chosen = options.gold_column, dict(options.columns or {})
     if set(chosen) - {"task"}:
@@ -207,17 +207,17 @@ def wide_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) ->
 
 
 def _without_repeats(n_rows: int, profiles: Mapping[str, ColumnProfile]) -> list[str]:
-    """The columns without any value twice and without gaps."""
+    """The columns without duplicates and without gaps."""
     return [name for name, one in profiles.items() if n_rows > 1 and one.n_distinct == one.n_filled == n_rows]
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two columns hold the same values: one may never have used some of them."""
+    """Whether two columns have the same values; one of them may lack some."""
     return one <= other or other <= one or 2 * len(one & other) >= len(one | other)
 
 
 def column_profiles(source: FileTable) -> tuple[int, dict[str, ColumnProfile]]:
-    """How many rows a table has, and what its columns hold."""
+    """The number of rows of a table, and the profiles of its columns."""
     filled = []
     for name in source.columns:
         text = source.text(name)

@@ -1,1 +1,1 @@
-"""Results to files that appear whole or not at all, and to frames in kind."""
+"""Writing of results to files, completely or not at all."""

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, even if the machine loses its power: the one way to write any."""
+"""Atomic writing: files appear completely or not at all, even after a power failure. All files are written this way."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from pathlib import Path
 
 from rarevote.errors import InputError
 
-#: What names of our temporary files and folders have in them, so that nobody else's are ever removed.
+#: Part of the names of our temporary files and folders, so that no others are ever removed.
 MARK = ".rarevote-"
 _ABANDONED_AFTER = 24 * 3600.0  # seconds
-# Folders that this process has tidied already: one may write thousands of files into one folder.
+# Folders that this process has already cleaned up: it can write thousands of files into one folder.
 _LOOKED_INTO: set[Path] = set()
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its name once the block ends well, and vanishes if it does not.
+    """A temporary file beside ``path`` that replaces it if the block succeeds, and is removed if it fails.
 
     Raises:
         InputError: the folder does not exist or cannot be written to, or the disk is full.
     """
     path = Path(path)
-    # A name has room for 255 bytes; what it begins with is for people, its ending for those who write by it.
+    # A name can have 255 bytes; its beginning is for people, its ending decides the format.
     ending = path.suffix if len(path.suffix) < 16 else ""
     temporary = path.with_name(f".{path.stem[:32]}{MARK}{secrets.token_hex(4)}{ending}")
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a folder; give the name of a file")
         remove_abandoned(path.parent)
-        # Opened with the permissions that a result should have: the user's umask decides, and no thread has to ask it.
+        # Opened with the default permissions of a new file: the user's umask applies without being queried.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         held = _hold(temporary)
         try:
@@ -56,9 +56,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what killed processes left in a folder: hidden files and folders of ours, untouched for a day.
+    """Remove what killed processes left in a folder: our hidden files and folders, unchanged for a day.
 
-    What a living process holds stays, however long it has been at it and whatever the clock did meanwhile.
+    Files of a running process are kept, however long it has been running and whatever the clock shows.
     """
     if folder in _LOOKED_INTO:
         return
@@ -78,10 +78,10 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it.
+    """Create a folder and its parents.
 
     Raises:
-        InputError: the place cannot be written to.
+        InputError: the path cannot be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def temporary_folder(parent: Path, title: str) -> Iterator[Path]:
-    """A hidden folder in ``parent`` that vanishes with all in it when the block ends.
+    """A hidden folder in ``parent`` that is removed with its contents when the block ends.
 
     Raises:
         InputError: ``parent`` cannot be written to.
@@ -104,12 +104,12 @@ def temporary_folder(parent: Path, title: str) -> Iterator[Path]:
 
 
 def scratch_folder(title: str) -> AbstractContextManager[Path]:
-    """The same in the machine's temporary folder."""
+    """A temporary folder in the system's temporary folder."""
     return temporary_folder(Path(tempfile.gettempdir()), title)
 
 
 def lasting_scratch_folder(title: str) -> tuple[Path, Callable[[], None]]:
-    """The same for as long as something else lasts: the folder, and what removes it, but in no forked process."""
+    """A scratch folder tied to another object's lifetime: the folder, and its finalizer, a no-op in forks."""
     return _made_folder(Path(tempfile.gettempdir()), title)
 
 
@@ -130,14 +130,14 @@ def _made_folder(parent: Path, title: str) -> tuple[Path, Callable[[], None]]:
 
 
 def cannot_write(path: Path, error: OSError) -> InputError:
-    """The error for a place that cannot be written to."""
+    """The error for a path that cannot be written to."""
     return InputError(
         f"{path}: cannot be written ({error.strerror or error}); free some space or choose another folder"
     )
 
 
 def temporary_folder_full(error: BaseException) -> InputError | None:
-    """The error for a copy of an input that had no room in the temporary folder; None if it was something else."""
+    """The error if a copy of an input did not fit into the temporary folder; None for other causes."""
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return None
     return InputError(
@@ -147,8 +147,8 @@ def temporary_folder_full(error: BaseException) -> InputError | None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make a rename last; only POSIX systems let a folder be flushed, and only they need it."""
-    if os.name == "posix" and os.access(folder, os.R_OK):  # one may be allowed to write to a folder, not to read it
+    """Make a rename durable; only POSIX systems can flush a folder, and only they need it."""
+    if os.name == "posix" and os.access(folder, os.R_OK):  # a folder can be writable but not readable
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -156,8 +156,8 @@ def flush_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-# Who works on a temporary file or folder holds a lock on it, which goes when the process does, however it ends. Some
-# file systems know no locks; Windows removes nothing that is open anyway.
+# A process holds a lock on its temporary files and folders, which is released when it ends in any way. Some
+# file systems have no locks; Windows does not remove open files anyway.
 if sys.platform == "win32":
 
     def _hold(path: Path) -> int | None:
@@ -196,16 +196,16 @@ def _let_go(held: int | None) -> None:
 
 @contextlib.contextmanager
 def appearing(target: Path, *, keep_if: Callable[[Path], bool] | None = None) -> Iterator[Path]:
-    """A hidden folder that becomes ``target`` once the block ends well, and vanishes with all in it if it does not.
+    """A hidden folder that becomes ``target`` if the block succeeds, and is removed with its contents if it fails.
 
-    The folder above the one given is for the block alone, too: a place for intermediate files, on the same disk.
+    Its parent folder also belongs to the block: it can hold intermediate files, on the same disk.
 
     Args:
-        target: the folder to make; one that exists is replaced.
-        keep_if: says of an existing folder that it is as good, so that the new one is dropped.
+        target: the folder to create; an existing one is replaced.
+        keep_if: whether an existing folder is equivalent, so that the new one is dropped.
 
     Raises:
-        InputError: the place cannot be written to, or the disk is full.
+        InputError: the path cannot be written to, or the disk is full.
     """
     make_folder(target.parent)
     try:
@@ -239,9 +239,9 @@ def _publish(folder: Path, target: Path, keep_if: Callable[[Path], bool] | None)
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Let two folders change names in one step, so that a process that dies has done it or not; False if none can.
+    """Swap the names of two folders atomically; returns False if the system does not support that.
 
-    Two renames, the way of systems without that step, leave a moment in which neither has the name.
+    Two renames, as on other systems, leave a moment in which neither has the name.
     """
     calls = {"linux": ("renameat2", (-100, os.fsencode(one), -100, os.fsencode(other), 2)),
              "darwin": ("renamex_np", (os.fsencode(one), os.fsencode(other), 2))}  # fmt: skip

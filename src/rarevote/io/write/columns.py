@@ -1,7 +1,7 @@
-"""Results to files: the ending of the name says the format; a file appears whole or not at all.
+"""Writing of results to files: the ending of the name decides the format; a file is written completely or not at all.
 
-Text formats (CSV, TSV, JSON, JSON lines, each also packed as ``.gz`` or ``.zst``) and Parquet are written by DuckDB;
-``.xlsx`` and ``.arrow`` through their extras.
+Text formats (CSV, TSV, JSON, JSON lines, each also compressed as ``.gz`` or ``.zst``) and Parquet are written by
+DuckDB; ``.xlsx`` and ``.arrow`` need their extras.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _TEXT = {
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _ARROW = (".arrow", ".feather")
 ENDINGS = (*_TEXT, ".parquet", ".xlsx", *_ARROW)
-# A cell that begins with one of these is a formula to a spreadsheet.
+# A spreadsheet treats a cell that begins with one of these as a formula.
 _FORMULA = "=+-@\t\r"
 
 
 def _ending(path: Path) -> tuple[str, str]:
-    """Format and packing by the name: ``(".csv", ".gz")``, ``(".parquet", "")``."""
+    """Format and compression from the name: ``(".csv", ".gz")``, ``(".parquet", "")``."""
     last = path.suffix.lower()
     if last in _PACKED and Path(path.stem).suffix.lower() in _TEXT:
         return Path(path.stem).suffix.lower(), last
@@ -53,10 +53,10 @@ def _ending(path: Path) -> tuple[str, str]:
 
 
 def check_output(path: Path) -> None:
-    """Refuse, before any work is done, a file that could not be written in the end.
+    """Refuse a file that could not be written, before any work is done.
 
     Raises:
-        InputError: the ending says no format, the folder does not exist or cannot be written to.
+        InputError: the ending is not a known format, or the folder does not exist or cannot be written to.
         MissingExtraError: the format needs a library that is not installed.
     """
     check_ending(path)
@@ -69,7 +69,7 @@ def check_output(path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a file that could not be written because of where it is."""
+    """Refuse a file whose folder cannot be written to."""
     refuse_address(path, "write a local file and copy it there")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of a file")
@@ -82,7 +82,7 @@ def check_place(path: Path) -> None:
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a file name whose ending says no format that can be written."""
+    """Refuse a file name whose ending is not a format that can be written."""
     if _ending(path)[0] not in ENDINGS:
         raise InputError(
             f"{path}: cannot write {path.suffix or 'a file without ending'}; use {', '.join(ENDINGS)} "
@@ -91,7 +91,7 @@ def check_ending(path: Path) -> None:
 
 
 def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Tables below each other; where one lacks a column its cells are empty.
+    """Concatenate tables; if one lacks a column, its cells are empty.
 
     >>> joined([{"task": ["a"], "p": [0.5]}, {"task": ["b"]}])
     {'task': array(['a', 'b'], dtype=object), 'p': array([0.5, nan])}
@@ -109,12 +109,12 @@ def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
 
 
 def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = False) -> None:
-    """Write named columns of equal length to ``path``, replacing it only once all is written.
+    """Write named columns of equal length to ``path``, replacing it only after everything is written.
 
     Args:
         columns: the columns by name.
-        path: the file; its ending says the format.
-        spreadsheet_safe: put an apostrophe before text in CSV and TSV that a spreadsheet would run as a formula. Such
+        path: the file; its ending decides the format.
+        spreadsheet_safe: put an apostrophe before text in CSV and TSV that a spreadsheet would treat as a formula. Such
             names change when they are read again.
     """
     check_ending(path)
@@ -130,7 +130,7 @@ def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = Fals
 
 
 def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = False) -> None:
-    """Write named columns as CSV to an open stream, such as standard output; nothing if anything fails."""
+    """Write named columns as CSV to an open stream, such as standard output; on an error, nothing is written."""
     with scratch_folder("rows") as folder:
         path = folder / "rows.csv"
         try:
@@ -145,7 +145,7 @@ def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = Fa
 
 @contextmanager
 def appending_csv(path: Path) -> Iterator[Callable[[Columns], None]]:
-    """A function that appends rows to a new CSV file, whose size only the disk limits; only one call's are in memory.
+    """A function that appends rows to a new CSV file of any size; only the rows of one call are in memory.
 
     Raises:
         OSError: the disk is full.
@@ -164,7 +164,7 @@ def appending_csv(path: Path) -> Iterator[Callable[[Columns], None]]:
 
 
 def _write_csv(columns: Columns, path: Path, *, spreadsheet_safe: bool = False, header: bool = True) -> None:
-    """Write a file that nobody asked for, and so no message names: it is neither to replace another nor to last."""
+    """Write an internal temporary file, which no message names: it need not be atomic or durable."""
     try:
         _write_by_duckdb(columns, path, ".csv", "", path, spreadsheet_safe=spreadsheet_safe, header=header)
     except InputError as error:
@@ -192,7 +192,7 @@ def _write_by_duckdb(
         f"{_expression(name, column, ending, safe=safe)} AS {identifier(_escaped(name) if safe else name)}"
         for name, column in columns.items()
     )
-    # Without this DuckDB writes beside our hidden temporary file a visible one of its own, and leaves it when killed.
+    # Without this, DuckDB writes its own visible file beside our hidden temporary file, and leaves it when killed.
     options = f"{_TEXT.get(ending, 'FORMAT parquet')}, USE_TMP_FILE false"
     if not header:
         options = options.replace("HEADER true", "HEADER false")
@@ -201,7 +201,7 @@ def _write_by_duckdb(
     with connection(on_disk=bool(on_disk)) as database:
         try:
             database.register("results", in_memory)
-            # Rows stand in the order of the tasks: a result can be compared by eye, and with another by a tool.
+            # Rows are in the order of the tasks, so that results can be compared by eye and with tools.
             joined = "".join(f" POSITIONAL JOIN {column.as_table(name)}" for name, column in on_disk.items())
             database.execute(f"COPY (SELECT {selected} FROM results{joined}) TO ? ({options})", [str(temporary)])
         except duckdb.Error as error:
@@ -209,17 +209,17 @@ def _write_by_duckdb(
 
 
 def _expression(name: str, column: Column, ending: str, *, safe: bool) -> str:
-    """How a column is written in a format."""
+    """The SQL expression that writes a column in a format."""
     written = identifier(name)
     if ending not in _TEXT:
         return written
     is_json = "FORMAT json" in _TEXT[ending]
     if column.dtype.kind == "f":
-        # Six significant digits of a probability are more than anybody can use and keep files small.
+        # Six significant digits of a probability are more than enough and keep files small.
         number = f"format('{{:.6g}}', {written})"
         return f"CASE WHEN isfinite({written}) THEN CAST({number} AS DOUBLE) END" if is_json else number
     if column.dtype.kind == "b" and not is_json:
-        return f"CASE WHEN {written} THEN 'True' ELSE 'False' END"  # as the names of columns have it
+        return f"CASE WHEN {written} THEN 'True' ELSE 'False' END"  # as in the names of columns
     if safe and column.dtype == object:
         marks = ", ".join(f"chr({ord(mark)})" for mark in _FORMULA)
         return f"CASE WHEN {written}[1] IN ({marks}) THEN chr(39) || {written} ELSE {written} END"
@@ -235,7 +235,7 @@ def _loaded(columns: Columns) -> dict[str, NDArray[Any]]:
 
 
 def _one_type(column: Column) -> NDArray[Any]:
-    """A column of a file has one type that every format knows: mixed names and times become text."""
+    """A column with one type that every format supports: mixed names and times become text."""
     column = np.asarray(column)
     if column.dtype.kind in "iubf":
         return column

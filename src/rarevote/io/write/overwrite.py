@@ -1,7 +1,7 @@
-"""No output over an input: what a person would write is held against what was read, before any work.
+"""Outputs must not overwrite inputs: they are compared before any work is done.
 
-A file is the same under all its names (links, other spellings of the path). A table inside an input folder, or one that
-an input pattern matches, is refused too, although nothing is lost at once: the next run would read it as data.
+A file is recognised under all its names (links, other spellings of the path). A table inside an input folder, or one
+that an input pattern matches, is also refused, although nothing is lost: the next run would read it as data.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from pathlib import Path
 from rarevote.errors import InputError
 from rarevote.io.read.detect import format_of_name
 
-# What standard input was redirected from is an input, too.
+# The file behind standard input is also an input.
 _STANDARD_INPUT = "/dev/stdin"
 
 
 def refuse_overwriting(
     output: str | Path, inputs: Iterable[str | Path], *, named: str | None = None, replaced: tuple[str, ...] = ()
 ) -> None:
-    """Refuse an output that is an input, would be one in the next run, or whose folder has an input in it.
+    """Refuse an output that is an input, would be one in the next run, or is a folder that contains an input.
 
     Args:
-        output: a file or a folder, which need not exist.
-        inputs: files, folders, patterns, addresses or "-", as the reader takes them.
-        named: what messages call the output, such as ``--out votes.csv``; the path if not given.
-        replaced: where the output is a folder, endings of the files that are written or removed in it; ``("",)`` for
+        output: a file or a folder, which may not exist yet.
+        inputs: files, folders, patterns, addresses or "-", as given to the reader.
+        named: the name of the output in messages, such as ``--out votes.csv``; by default, the path.
+        replaced: if the output is a folder, the endings of the files that are written or removed in it; ``("",)`` for
             all.
 
     Raises:
-        InputError: it is.
+        InputError: the output is refused.
     """
     path, named = Path(output), named or str(output)
     for given in map(str, inputs):
@@ -69,7 +69,7 @@ def _found(given: str) -> list[Path]:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two names are one file or folder; devices and pipes keep nothing that could be lost."""
+    """Whether two names are one file or folder; devices and pipes store nothing that could be lost."""
     with suppress(OSError):
         first = one.stat()
         return (stat.S_ISREG(first.st_mode) or stat.S_ISDIR(first.st_mode)) and os.path.samestat(first, other.stat())
@@ -87,14 +87,14 @@ def _linked_in(output: Path, folder: Path) -> Path | None:
     with suppress(OSError):
         linked = output.stat().st_nlink > 1
         for path in folder.rglob("*"):
-            # Of many files only those are asked for that can be the same.
+            # Among many files, only those that can be the same are checked.
             if (path.is_symlink() or (linked and not path.is_dir())) and _is_same(path, output):
                 return path
     return None
 
 
 def _would_match(output: Path, given: str) -> bool:
-    """Whether an input pattern would find the output once it is there."""
+    """Whether an input pattern would match the output once it exists."""
     if "://" in given or not glob.has_magic(given) or Path(given).exists():
         return False
     own, pattern = output.absolute().parts, Path(given).absolute().parts

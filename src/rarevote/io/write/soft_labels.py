@@ -1,7 +1,7 @@
-"""Soft labels: the probability of every class per task, as arrays that training code takes.
+"""Soft labels: the probability of every class per task, as arrays for training.
 
-A classifier that is trained on probabilities learns from a doubtful item that it is doubtful. ``.npz`` holds three
-arrays, without any pickle: ``task`` (n), ``classes`` (K) and ``p`` (n, K), whose rows sum to one; ``.parquet`` holds a
+A classifier trained on probabilities learns which items are doubtful. ``.npz`` contains three
+arrays, without pickle: ``task`` (n), ``classes`` (K) and ``p`` (n, K), whose rows sum to one; ``.parquet`` contains a
 column ``task`` and a column ``p:<class>`` for each class.
 """
 
@@ -31,7 +31,7 @@ class SoftLabels:
         tasks: names of the tasks, (n).
         classes: names of the classes, (K).
         probabilities: of each class for each task, (n, K).
-        files: what they were computed from, which is never overwritten.
+        files: the input files, which are never overwritten.
 
     Example:
         >>> import numpy as np
@@ -46,12 +46,12 @@ class SoftLabels:
     files: tuple[str, ...] = ()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """``task``, ``classes`` and ``p``, as the ``.npz`` file holds them: numbers, or text of fixed width."""
+        """``task``, ``classes`` and ``p``, as in the ``.npz`` file: numbers, or text of fixed width."""
         probabilities = np.asarray(self.probabilities, dtype=np.float32)
         return {"task": _names(self.tasks), "classes": _names(self.classes), "p": probabilities}
 
     def write(self, path: str | Path) -> None:
-        """Write them to a ``.npz`` or ``.parquet`` file, which appears whole or not at all."""
+        """Write them to a ``.npz`` or ``.parquet`` file, completely or not at all."""
         path = Path(path)
         refuse_overwriting(path, self.files)
         check_soft_file(path)
@@ -65,10 +65,10 @@ class SoftLabels:
 
 
 def check_soft_file(path: Path) -> None:
-    """Refuse, before any work is done, a file that soft labels could not be written to.
+    """Refuse a file that soft labels cannot be written to, before any work is done.
 
     Raises:
-        InputError: the ending is another, or the place cannot be written to.
+        InputError: the ending is not supported, or the path cannot be written to.
     """
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: soft labels are written as {' or '.join(ENDINGS)}")
@@ -76,7 +76,7 @@ def check_soft_file(path: Path) -> None:
 
 
 def _names(names: Any) -> NDArray[Any]:
-    """Names as an array that needs no pickle: numbers as they are, all else as text."""
+    """Names as an array that needs no pickle: numbers unchanged, everything else as text."""
     array = np.asarray(names)
     if array.dtype.kind in "iufb":
         return array
