@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,6 +28,14 @@ def test_parameters_are_stored_as_given() -> None:
     assert CCRasch().set_params(n_iter=9).n_iter == 9
     with pytest.raises(ParameterError, match="no parameter 'sigma'; it has n_iter, tol"):
         CCRasch().set_params(sigma=1)
+
+
+def test_parameters_are_asked_for_as_scikit_learn_asks() -> None:
+    ours, theirs = (inspect.signature(kind.get_params).parameters for kind in (MajorityVote, BaseEstimator))
+    assert [(name, entry.default) for name, entry in ours.items()] == [
+        (name, entry.default) for name, entry in theirs.items()
+    ]
+    assert MajorityVote().get_params() == MajorityVote().get_params(deep=True)
 
 
 def test_clone_and_pipeline() -> None:

@@ -15,6 +15,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.em import local as local_engine
 from rarevote.em.model import Shard
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError
+from rarevote.methods.glad import plain as plain_passes
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.glad.model import GLADLocal, GLADModel, GLADShared, best_scale
 
@@ -201,6 +202,24 @@ def test_a_newton_step_in_b_that_overshoots_is_shortened() -> None:
     start, end = float(local.easiness[0]), float(out.easiness[0])
     assert expected(start + 1) < expected(start)
     assert expected(end) > expected(start)
+
+
+def test_a_pass_whose_steps_all_rise_visits_the_votes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for the step and once where it ends, not once for each halving that could follow."""
+    task, worker, label = [0, 0, 0, 1, 1, 1], list("abc") * 2, ["x", "x", "y", "y", "y", "y"]
+    crowd = Annotations.from_arrays(task, worker, label)
+    shard = Shard(crowd.task_ptr, crowd.worker, crowd.label, np.empty(0, dtype=np.int32))
+    model, tanh, visits = plain_model(crowd), np.tanh, list[int]()
+
+    def counted(values: Floats) -> Floats:
+        visits.append(len(values))
+        return np.asarray(tanh(values))
+
+    local = GLADLocal(np.full((2, 2), 0.5), np.ones(2))
+    out, stats = GLADLocal(np.empty((2, 2)), np.empty(2)), model.empty_stats(model.start())
+    monkeypatch.setattr(np, "tanh", counted)
+    plain_passes.glad_pass(shard, model.start(), np.ones(1), 0.0, True, local, out, stats)
+    assert visits == [6, 6]
 
 
 def test_gradient_norm_is_that_of_the_maximisation_step() -> None:
