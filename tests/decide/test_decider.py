@@ -19,13 +19,14 @@ from rarevote.cluster.labelling import kth_largest
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.balanced import Balanced
-from rarevote.decide.decider import Decided, Deciding, decide_crowd
+from rarevote.decide.decider import Decided, Decider, Deciding, decide_crowd
 from rarevote.decide.decision import DecisionCounts, expected_decision, with_expectations
 from rarevote.decide.expectations import N_BINS, Belief, bin_of
 from rarevote.decide.guards import CrowdSize
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import flags_needed, gold_threshold
 from rarevote.decide.rules import AbstainBelow, Argmax, ItemBatch, LeastCost, MinRecall, OwnLabels, Rule
+from tests.decide.made import made
 
 K = 3
 COSTS = np.array([[0.0, 6.0, 9.0], [1.0, 0.0, 2.0], [1.0, 3.0, 0.0]])
@@ -320,6 +321,19 @@ def largest_in(parts: list[Part], deciding: Deciding, wanted: RareClass, k: int)
 
 def added(sums: Iterable[Any]) -> Any:
     return reduce(lambda one, other: one.plus(other), sums)
+
+
+def test_labels_are_counted_by_class_and_no_answer_is_not_one() -> None:
+    found = made([[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.4, 0.3, 0.3]])
+    size = CrowdSize(np.arange(2), found.classes, np.full(K, 4), "made up", "anchored-rasch")
+    rule, rare = AbstainBelow(0.5, Argmax()), RareClass((0,), 0)
+    deciding = Deciding(rule, Argmax(), size, rare, found.mean, 4, Belief.in_probabilities(found))
+    part = ItemBatch(found.p, np.ones((4, K)), np.full(4, -1), found.gold, found.p)
+    decider = Decider(rule, found.mean)
+    codes, n_guarded = decider.codes(part)
+    counted = deciding.labelled(decider, part, codes, n_guarded)
+    assert codes.tolist() == [0, 0, 1, -1]
+    assert (counted.labels.tolist(), counted.n_guarded, counted.n_rare) == ([2, 1, 0], 0, 2)
 
 
 @pytest.mark.parametrize("n_workers", [6, 1])

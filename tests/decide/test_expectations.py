@@ -76,6 +76,22 @@ def test_the_curve_has_the_share_and_the_slope_that_were_asked_for(d: float, b: 
     np.testing.assert_allclose(found, special.expit(c + b * logit), atol=1e-4)
 
 
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.5, 0.99, 0.999])
+@pytest.mark.parametrize("b", [1.0, 2.5, 7.0])
+def test_the_share_is_reached_where_all_items_are_at_the_two_ends(share: float, b: float) -> None:
+    # The mean rate is flat between the ends: Newton's method leaves the bounds, and they must close in.
+    for size in ([99, 1], [1, 1], [1, 99]):
+        weight = np.array(size) / sum(size)
+        found = rates(np.array([-6.9, 6.9]), np.array(size), np.array([share]), np.array([b]))[0]
+        assert found @ weight == pytest.approx(share, abs=1e-5)
+
+
+def test_draws_of_a_curve_have_four_degrees_of_freedom() -> None:
+    # The mean distance from the centre is 1 for Student's t with 4 degrees of freedom, 0.949 with 5, 1.103 with 3.
+    d, _ = Curve((-0.2, 0.3), (0.16, 0.06, 0.25)).draws(20_000, np.random.default_rng(0))
+    assert np.abs(d + 0.2).mean() / 0.4 == pytest.approx(1.0, abs=0.02)
+
+
 def test_draws_of_a_curve_have_its_quantiles() -> None:
     d, b = Curve((-0.2, 0.3), (0.16, 0.06, 0.25)).draws(200_000, np.random.default_rng(0))
     for drawn, mean, scale in ((d, -0.2, 0.4), (np.log(b), 0.3, 0.5)):

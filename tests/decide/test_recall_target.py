@@ -70,6 +70,13 @@ def test_the_floor_of_an_audit_is_told_with_every_target() -> None:
     assert f"takes at least {reviews} reviews of the {unflagged:,} tasks that are not on it" in target.description
 
 
+def test_all_flags_are_counted_with_the_target() -> None:
+    found = made([[0.9, 0.1]] * 3 + [[0.1, 0.9]] * 5, names=NAMES)
+    answer = decided(found, MinRecall({"defect": 0.5}))
+    assert answer.target is not None
+    assert answer.target.n_flagged == (answer.codes == 0).sum() == 3
+
+
 def test_a_target_of_one_is_never_promised_by_a_sample() -> None:
     posterior = np.column_stack([np.linspace(0.01, 0.99, 50), np.linspace(0.99, 0.01, 50)])
     decision = decide(made(posterior, names=NAMES), min_recall={"defect": 1.0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -326,3 +327,13 @@ def test_a_thinned_chain_keeps_the_draws_that_were_asked_for() -> None:
 def test_cells_of_a_sweep_by_hand() -> None:
     # 2 levels of 3 classes, for 10 votes, 6 visits of 4 tasks, and 3 chances of each of 5 workers.
     assert sampled.cells_of_sweep(10, 4, 5, 3) == 2 * 3 * (10 + 6 * 4 + 3 * 5)
+
+
+def test_half_of_two_billion_cells_is_for_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled, "SWEEPS", 400)
+    size: Any = SimpleNamespace(n_annotations=300_000, n_tasks=60_000, n_workers=1000, n_classes=20)
+    plan = sampled.SamplingPlan.of(size)
+    assert plan is not None
+    # A sweep over all tasks visits 40 (300,000 + 6 * 60,000) cells, and 40 * 20 * 1000 of the workers' errors.
+    assert plan.share == pytest.approx((1e9 / 150 - 800_000) / 26_400_000, rel=1e-12)
+    assert (plan.n_sweeps, plan.n_draws) == (150, 37)  # 1e9 / 26,400,000
