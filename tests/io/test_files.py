@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,18 @@ def test_columns_without_a_header_have_numbers() -> None:
 def test_a_header_beyond_the_limit() -> None:
     with pytest.raises(InputError, match="x: line 1 is longer than 2,000,000 bytes"):
         read_header(b"task," + b"y" * 2_000_000, complete=True, title="x")
+
+
+def test_a_cell_may_have_sixteen_mebibytes() -> None:
+    before = csv.field_size_limit(100)
+    try:
+        assert next(Dialect().reader(["x" * 101])) == ["x" * 101]
+        assert csv.field_size_limit() == 16 * 1024 * 1024
+        csv.field_size_limit(2**30)
+        Dialect().reader([])
+        assert csv.field_size_limit() == 2**30  # what the program of the user allows stays allowed
+    finally:
+        csv.field_size_limit(before)
 
 
 def test_names_that_stand_twice() -> None:
