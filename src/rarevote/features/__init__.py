@@ -1,1 +1,1 @@
-"""Features of items beside their votes: from numbers or predicted probabilities to a class prior of each item's own."""
+"""Features of items beside their votes: from numbers or predicted probabilities to a class prior per item."""

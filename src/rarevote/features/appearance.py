@@ -1,4 +1,4 @@
-"""The order in which items first appear in the votes, which an array without ids is in."""
+"""The order in which items first appear in the votes, which is the order of an array without ids."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def with_ids(
 
 
 def _first_appearance(data: Any, columns: Mapping[str, str] | None) -> list[str]:
-    """The tasks in the order of the data, each once; none where the data have no order."""
+    """The tasks in the order of the data, each once; none if the data have no order."""
     if hasattr(data, "annotations") or isinstance(data, Annotations):
         return []
     try:

@@ -1,4 +1,4 @@
-"""Columns in standard form: missing cells at the mean, centred, of unit variance, a block of rows at a time."""
+"""Columns in standard form: missing cells at the mean, centred, with unit variance, one block of rows at a time."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError
 
 BLOCK = 16_384  # rows at a time
-# Up to so many cells the standard form is kept, in double precision; a larger table is made again in every pass.
+# Up to this many cells, the standard form is stored in double precision; for a larger table, each pass recomputes it.
 _KEPT_CELLS = 1 << 24
 _CONSTANT = 1e-9
-_LARGEST = 1e30  # larger numbers are codes or accidents, and their squares overflow
+_LARGEST = 1e30  # larger numbers are codes or errors, and their squares overflow
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """The rows, a block at a time."""
+    """Slices of the rows, one per block."""
     return (slice(begin, min(begin + BLOCK, n)) for begin in range(0, n, BLOCK))
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A table of numbers in standard form, then on the axes that are kept.
+    """A table of numbers in standard form, then projected on the axes that are kept.
 
     ``x = (v - mean) / sd`` of the columns that vary, then ``x @ axes``.
 
     Attributes:
-        values: the numbers as they are, (N, D); perhaps a memory map.
+        values: the original numbers, (N, D); can be a memory map.
         row: the row of ``values`` of each item, (n).
         kept: columns that vary, (d).
-        mean: of these, (d).
-        sd: of these, (d).
-        axes: principal axes where columns are too many, (d, m); None for the columns themselves.
-        n_missing: cells that are not finite numbers.
+        mean: means of these, (d).
+        sd: standard deviations of these, (d).
+        axes: principal axes if there are too many columns, (d, m); None for the columns themselves.
+        n_missing: number of cells that are not finite numbers.
     """
 
     values: NDArray[Any]
@@ -51,10 +51,10 @@ class Columns:
 
     @classmethod
     def of(cls, values: NDArray[Any], row: IntArray, names: list[str]) -> Columns:
-        """The columns over these rows, all of which count.
+        """The columns over these rows.
 
         Raises:
-            InputError: a number is too large to be one.
+            InputError: a number is too large.
         """
         n, width = len(row), values.shape[1]
         total, count, largest = np.zeros(width), np.zeros(width, dtype=np.int64), np.zeros(width)
@@ -82,7 +82,7 @@ class Columns:
         return found._projected() if len(kept) > n / 2 else found
 
     def _projected(self) -> Columns:
-        """On the first ``n / 2`` principal axes, which are not rescaled."""
+        """The columns on the first ``n / 2`` principal axes, which are not rescaled."""
         n, d = len(self.row), len(self.kept)
         if n <= d:  # the smaller of the two squares
             x = np.concatenate(
@@ -99,17 +99,17 @@ class Columns:
 
     @property
     def n_columns(self) -> int:
-        """Columns that vary, d."""
+        """Number of columns that vary, d."""
         return len(self.kept)
 
     @property
     def width(self) -> int:
-        """Columns of a block."""
+        """Number of columns of a block."""
         return self.n_columns if self.axes is None else self.axes.shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of blocks: double precision where the table is small."""
+        """The type of blocks: double precision if the table is small."""
         return np.dtype(np.float64 if len(self.row) * self.n_columns <= _KEPT_CELLS else np.float32)
 
     @cached_property
@@ -119,12 +119,12 @@ class Columns:
         return self.standard(np.asarray(self.values[self.row]))
 
     def block(self, part: slice) -> NDArray[Any]:
-        """Some of the items, (rows, width)."""
+        """The columns of some of the items, (rows, width)."""
         whole = self._whole
         return self.standard(self.values[self.row[part]]) if whole is None else whole[part]
 
     def standard(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Any rows of such a table in its standard form, (rows, width)."""
+        """Any rows of a table with these columns in standard form, (rows, width)."""
         block = np.asarray(values[:, self.kept] if self.n_columns < values.shape[1] else values, dtype=self.dtype)
         x = block - self.mean.astype(self.dtype)
         x /= self.sd.astype(self.dtype)

@@ -1,4 +1,4 @@
-"""The join of features with the items of a crowd: by their ids as text, in the order of the items."""
+"""The join of features with the items of a crowd: by ids as text, in the order of the items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rarevote.features.ridge import folds_of
 from rarevote.features.settings import FeatureSettings
 from rarevote.features.table import FeatureTable, PredictionTable
 
-_LEAST = 1e-6  # of a predicted probability, before its logarithm
+_LEAST = 1e-6  # lower limit of a predicted probability, before its logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class ItemPredictions:
 
     Attributes:
         table: the probabilities.
-        row: of each item in the table, (n).
+        row: row of each item in the table, (n).
     """
 
     table: PredictionTable
@@ -40,7 +40,7 @@ class ItemPredictions:
 
 
 def centred_logs(table: PredictionTable, classes: Sequence[Any], row: IntArray) -> FloatArray:
-    """Log probabilities of these classes, centred over them, (n, K); a class without a column has very little."""
+    """Log probabilities of these classes, centred over them, (n, K); a class without a column has a tiny one."""
     place = {name: number for number, name in enumerate(table.classes)}
     logs = np.full((len(row), len(classes)), np.log(_LEAST))
     for k, name in enumerate(classes):
@@ -58,9 +58,9 @@ class ItemFeatures:
         codes: CRC-32 of its id, (n).
         texts: its id as text, (n).
         fold: its fold, (n).
-        names: of the columns.
-        values: the numbers, (N, D), perhaps a memory map; None where there are only predicted probabilities.
-        row: of each item in ``values``, (n).
+        names: names of the columns.
+        values: the numbers, (N, D), can be a memory map; None if there are only predicted probabilities.
+        row: row of each item in ``values``, (n).
         predictions: predicted probabilities; None without.
         settings: the constants.
         gold: known class of items without votes, by number of the item.
@@ -78,7 +78,7 @@ class ItemFeatures:
     gold: Mapping[int, Any] = field(default_factory=dict)
 
     def with_gold(self, known: Mapping[Any, Any], votes: Annotations) -> tuple[dict[Any, Any] | None, ItemFeatures]:
-        """Gold of items with votes, by name, and the features with that of items without any.
+        """Gold of items with votes, by name, and the features with the gold of items without votes.
 
         Args:
             known: class by name of the item.
@@ -95,7 +95,7 @@ class ItemFeatures:
         return voted or None, replace(self, gold=pool)
 
     def by_code(self, rows: IntArray) -> IntArray:
-        """These rows by the CRC-32 of their ids: a sample that no order of a file changes."""
+        """These rows sorted by the CRC-32 of their ids: a sample that does not depend on the order of a file."""
         return rows[np.lexsort((self.texts[rows], self.codes[rows]))]
 
 
@@ -110,7 +110,7 @@ def join_features(
     Args:
         annotations: the votes.
         features: columns of numbers.
-        predictions: predicted probabilities; an item needs a row in both where both are given.
+        predictions: predicted probabilities; an item needs a row in both if both are given.
         settings: the constants.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The feature model that a fit keeps: priors of new items, and its arrays in a file."""
+"""The feature model of a fit: priors of new items, and its arrays in a file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MAPS = {"values": "of_values", "predictions": "of_predictions"}
 
 @dataclass(frozen=True, eq=False)
 class FeatureModel:
-    """How features become a prior; of a fit that left them out, nothing is known but that.
+    """How features become a prior; empty for a fit that left them out.
 
     Attributes:
-        kept: numbers of the classes that it is about, (k).
-        scorer: gives scores; None where features were left out.
-        weight: makes priors of scores; likewise.
+        kept: numbers of the classes that it covers, (k).
+        scorer: computes scores; None if features were left out.
+        weight: turns scores into priors; likewise.
     """
 
     kept: IntArray
@@ -37,7 +37,7 @@ class FeatureModel:
     weight: Weight | None = None
 
     def priors(self, source: FeatureSource, classes: NDArray[Any]) -> tuple[list[str], FloatArray | None]:
-        """Ids of new items and their priors over all classes, (n, K); None where features were left out.
+        """Ids of new items and their priors over all classes, (n, K); None if features were left out.
 
         Raises:
             InputError: the columns are not those of the fit.
@@ -67,7 +67,7 @@ class FeatureModel:
 
     @property
     def takes_predictions(self) -> bool:
-        """Whether predicted probabilities are among what it needs."""
+        """Whether it needs predicted probabilities."""
         return self.scorer is not None and (self.scorer.of_values is None or self.scorer.of_predictions is not None)
 
     # -- in a file ---------------------------------------------------------------------------------------------------
@@ -87,10 +87,10 @@ class FeatureModel:
 
     @classmethod
     def loaded(cls, arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], n_classes: int) -> FeatureModel:
-        """What :meth:`saved` gave.
+        """The model from the arrays and notes of :meth:`saved`.
 
         Raises:
-            ValueError: the arrays do not fit together.
+            ValueError: the shapes of the arrays do not match.
             KeyError: one is missing.
         """
         kept = _indices(arrays[f"{_PREFIX}kept"], n_classes)

@@ -1,4 +1,4 @@
-"""The prior of every item, from its features and from what the votes on all items say.
+"""The prior of every item, from its features and from the votes on all items.
 
 Steps 2 to 5 of the method: columns in standard form, cross-fitted scores, their weight, the guard.
 """
@@ -32,22 +32,23 @@ from rarevote.features.settings import FeatureSettings
 from rarevote.features.weight import Candidate, Weight, candidate, choose, standard_error
 
 _MAX_CELLS = 1e8  # slopes of all folds
-_MANY_VOTES = 3.0  # an item, from which on votes show whether a model saw them
+_MANY_VOTES = 3.0  # votes per item from which they show whether a model saw them
 _SUSPICION = -2.0  # standard errors
 
 
 @dataclass(frozen=True, eq=False)
 class VoteEvidence:
-    """What the votes alone say about all items of the population, those with votes first.
+    """The evidence of the votes alone on all items of the population, those with votes first.
 
     Attributes:
-        posterior: q, (n, K); of items without votes or gold nothing is read.
-        log_likelihood: of the votes on each item given its class, (n, K); 0 and -50 where the class is known.
+        posterior: q, (n, K); not used for items without votes and gold.
+        log_likelihood: log likelihood of the votes on each item given its class, (n, K); 0 and -50 if the class is
+            known.
         prior: pi, (K).
         speaks: items with votes or gold, (n).
-        n_votes: on each item, (n).
-        task: of each vote, (N).
-        label: of each vote, (N).
+        n_votes: number of votes on each item, (n).
+        task: task of each vote, (N).
+        label: label of each vote, (N).
         ability: alpha of the worker of each vote, for every class, computed on use, (N, K).
     """
 
@@ -62,20 +63,20 @@ class VoteEvidence:
 
     @property
     def n_voted(self) -> int:
-        """Items with votes or gold."""
+        """Number of items with votes or gold."""
         return int(self.speaks.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class FeaturePrior:
-    """What came of features.
+    """The outcome of using features.
 
     Attributes:
-        record: of what was made of them.
-        priors: pi_i of every item, (n, K): pi where it has no features, or where they were left out.
+        record: the record of how they were used.
+        priors: pi_i of every item, (n, K): pi if it has no features, or if they were left out.
         has_row: items with features, (n).
-        scorer: gives the scores of new items; None where features were left out.
-        weight: makes priors of them; likewise.
+        scorer: computes the scores of new items; None if features were left out.
+        weight: turns them into priors; likewise.
     """
 
     record: FeatureRecord
@@ -105,7 +106,7 @@ class _Found:
         return FeatureRecord(used=used, reason=said, **vars(self))
 
 
-# Takes the steps done, the most that there may be, and the largest change of a score in the last one.
+# Called with the steps done, the largest number of steps, and the largest change of a score in the last one.
 StepReport = Callable[[int, int, float], None]
 
 
@@ -119,8 +120,8 @@ def feature_prior(
     """The prior of every item.
 
     Args:
-        features: of the items.
-        evidence: of the votes.
+        features: features of the items.
+        evidence: evidence of the votes.
         settings: the constants.
         classes: names of the classes of the evidence, (K).
         report: called after each step of the cross-fit.
@@ -176,7 +177,7 @@ def feature_prior(
 def _scoring(
     features: ItemFeatures, predictions: FloatArray | None, K: int, settings: FeatureSettings
 ) -> Scoring | None:
-    """The columns to fit on; None where there are only predictions, which are scores already."""
+    """The columns to fit on; None if there are only predictions, which are scores already."""
     if features.values is None:
         return None
     columns = Columns.of(features.values, features.row, features.names)
@@ -204,7 +205,7 @@ class _Weighing:
     report: StepReport | None
 
     def chosen(self) -> tuple[Candidate, FloatArray, Scorer]:
-        """The candidate on all items with votes, the scores of all items, and what scores new ones."""
+        """The candidate on all items with votes, the scores of all items, and the scorer of new ones."""
         settings, every = self.settings, np.arange(len(self.in_fit))
         inside = np.flatnonzero(self.in_fit)
         is_part = len(inside) > settings.subsample
@@ -223,9 +224,9 @@ class _Weighing:
     def _cross_fits(
         self, rows: IntArray, variances: tuple[float, ...], done: int, most: int
     ) -> Iterator[tuple[float | None, FloatArray, FloatArray]]:
-        """Of each ``tau2`` the scores of these rows and the mean slopes; the larger start from the smaller.
+        """For each ``tau2``, the scores of these rows and the mean slopes; larger ones start from smaller ones.
 
-        ``done`` of at most ``most`` steps come before these.
+        ``done`` of at most ``most`` steps precede these.
         """
         if self.scoring is None:
             assert self.predictions is not None
@@ -250,7 +251,7 @@ class _Weighing:
 
 
 def _in_sample(item: IntArray, predictions: FloatArray, evidence: VoteEvidence) -> bool:
-    """Whether a model agrees with single votes as often as the truth would: it may have seen them."""
+    """Whether a model agrees with single votes suspiciously often: it may have been trained on them."""
     predicted = np.full(len(evidence.posterior), -1)
     predicted[item] = predictions.argmax(axis=1)
     votes = np.flatnonzero(predicted[evidence.task] >= 0)

@@ -1,4 +1,4 @@
-"""The record of what was made of features, and its sentences."""
+"""The record of how features were used, and its sentences."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rarevote.features.settings import FeatureSettings
 
 @dataclass(frozen=True)
 class FeatureRecord:
-    """What was made of features.
+    """How features were used.
 
     Attributes:
-        used: whether they count in the result.
-        reason: why, in sentences.
-        gain: held-out gain in nats; None where they were left out before it was computed.
+        used: whether they are used in the result.
+        reason: the reason, as sentences.
+        gain: held-out gain in nats; None if they were left out before it was computed.
         se: its standard error.
         lam: the weight.
         tau2: the variance of the logit; None for predicted probabilities.
-        items: items with votes or gold that have features.
-        columns: columns that vary.
-        dropped_columns: columns that do not.
-        missing_cells: cells that were not finite numbers, and got the mean of their column.
-        unmatched: items with votes that have no features.
-        pool_items: items with features that have no votes.
+        items: number of items with votes or gold that have features.
+        columns: number of columns that vary.
+        dropped_columns: number of columns that do not.
+        missing_cells: number of cells that were not finite numbers, which were replaced by the mean.
+        unmatched: number of items with votes that have no features.
+        pool_items: number of items with features that have no votes.
     """
 
     used: bool
@@ -43,7 +43,7 @@ class FeatureRecord:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """The record as plain values."""
         return asdict(self)
 
 
@@ -52,7 +52,7 @@ def _nats(value: float) -> str:
 
 
 def too_few(settings: FeatureSettings) -> str:
-    """The sentence where there is too little to learn from."""
+    """The sentence for too few data to learn from."""
     return (
         f"features need at least {settings.least_items} voted items (and {settings.least_mass:g} of a second class); "
         "votes only"
@@ -60,12 +60,12 @@ def too_few(settings: FeatureSettings) -> str:
 
 
 def coverage(n_with: int, n_voted: int) -> list[str]:
-    """The sentence where less than half of the items with votes have features."""
+    """The sentence if less than half of the items with votes have features."""
     return [f"features cover {percent(n_with / n_voted)} of the voted items"] if 2 * n_with < n_voted else []
 
 
 def verdict(used: bool, gain: float, se: float, settings: FeatureSettings) -> str:
-    """What the guard says.
+    """The sentence of the guard.
 
     >>> verdict(False, 1.2, 1.8, FeatureSettings())
     'the features do not predict the votes (gain 1.2 nats, needs max(5, 3.5 s.e.) = 6.3): they were left out'
@@ -97,7 +97,7 @@ def pool_note(n_pool: int) -> list[str]:
 
 
 def subsample_note(n_chosen: int, n_items: int) -> str:
-    """The sentence where the weight was chosen on some of the items."""
+    """The sentence if the weight was chosen on a part of the items."""
     return f"the weight of the features was chosen on {n_chosen:,} of {n_items:,} items"
 
 
@@ -109,5 +109,5 @@ ONE_VOTE = "one vote per item: give some items a second vote, so that the weight
 
 
 def in_words_of_predictions(reason: str) -> str:
-    """The sentences where the features are predicted probabilities."""
+    """The sentences if the features are predicted probabilities."""
     return reason.replace("features", "predicted probabilities")

@@ -1,10 +1,10 @@
 """The cross-fitted ridge: scores of items by models that never saw the items of their fold.
 
-Over the items of all other folds, multinomial logistic regression on soft labels ``q``, ridge on the slopes::
+Over the items of all other folds, multinomial logistic regression on soft labels ``q``, with a ridge on the slopes::
 
     min over (B, b):  - sum_i sum_k q_ik log softmax(x_i B + b)_k + d / (2 tau2) |B|^2
 
-which is convex, with one optimum. Boehning's bound ``1/2 S`` of the Hessian, ``S = sum x x'``, is decomposed once a
+which is convex, with one optimum. Boehning's bound ``1/2 S`` of the Hessian, ``S = sum x x'``, is decomposed once per
 fold; accelerated steps with it need a few passes over the data. All folds share each pass.
 """
 
@@ -33,19 +33,19 @@ def softmax(scores: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(eq=False)
 class CrossFit:
-    """Models of all folds on the way to their optimum.
+    """The models of all folds during optimisation.
 
     Attributes:
-        block: gives the columns of some items, (rows, p).
-        fold: of each item, (n).
-        trains: which items models learn from, (n).
+        block: returns the columns of some items, (rows, p).
+        fold: fold of each item, (n).
+        trains: whether models learn from each item, (n).
         soft: soft labels, (n, K).
-        penalty: d, the columns that the ridge counts.
+        penalty: d, the number of columns for the ridge.
         n_folds: F.
         width: p.
         slopes: B of each fold, (F, p, K).
         intercepts: b of each fold, (F, K).
-        n_steps: steps that the last call of :meth:`solve` took.
+        n_steps: number of steps of the last call of :meth:`solve`.
     """
 
     block: Callable[[slice], NDArray[Any]]
@@ -81,11 +81,11 @@ class CrossFit:
         return [np.linalg.eigh(total - one) for one in own]
 
     def solve(self, tau2: float, steps: int, tol: float, after_step: Callable[[float], None] | None = None) -> None:
-        """Move to the optimum for ``tau2``, from where the models are.
+        """Move from the current models to the optimum for ``tau2``.
 
         Args:
-            tau2: variance of the logit that features may cause.
-            steps: the most steps.
+            tau2: variance of the logit that features can cause.
+            steps: the largest number of steps.
             tol: change of a score at which a fold is at its optimum.
             after_step: called after each step with the largest change of a score.
         """
@@ -148,7 +148,7 @@ class CrossFit:
         return intercepts
 
     def _largest_change(self, last_scores: NDArray[Any], before: FloatArray) -> FloatArray:
-        """Of ``X B + b`` over the training items of each fold, (F)."""
+        """The largest change of ``X B + b`` over the training items of each fold, (F)."""
         largest = np.zeros(self.n_folds)
         for part in blocks(len(self.fold)):
             change = np.abs(self._scores[part] - last_scores[part] + (self.intercepts - before)).max(axis=2)
@@ -163,5 +163,5 @@ class CrossFit:
 
 
 def folds_of(codes: Sequence[int] | NDArray[Any], n_folds: int) -> IntArray:
-    """The fold of each item from the CRC-32 of its id or its group: the order of a file plays no part."""
+    """The fold of each item from the CRC-32 of its id or its group: it does not depend on the order of a file."""
     return np.asarray(codes, dtype=np.int64) % n_folds

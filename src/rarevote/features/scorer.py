@@ -20,9 +20,9 @@ class LinearMap:
 
     Attributes:
         kept: columns that vary, (d).
-        mean: of these, (d).
-        sd: of these, (d).
-        slopes: of these in standard form, (d, K).
+        mean: means of these, (d).
+        sd: standard deviations of these, (d).
+        slopes: slopes of these in standard form, (d, K).
     """
 
     kept: IntArray
@@ -31,7 +31,7 @@ class LinearMap:
     slopes: FloatArray
 
     def scores(self, values: NDArray[Any]) -> FloatArray:
-        """Of rows of numbers, (n, K); a cell that is not a finite number counts as the mean."""
+        """The scores of rows of numbers, (n, K); a cell that is not a finite number counts as the mean."""
         x = (np.asarray(values[:, self.kept], dtype=np.float64) - self.mean) / self.sd
         x[~np.isfinite(x)] = 0.0
         return np.asarray(x @ self.slopes)
@@ -39,12 +39,12 @@ class LinearMap:
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """Scores of new items: by the mean of the models of all folds.
+    """Scores of new items, from the mean of the models of all folds.
 
     Attributes:
-        names: of the columns of features.
-        of_values: scores from features; None where there were only predicted probabilities.
-        of_predictions: what predicted probabilities add; None where there were none, or nothing else.
+        names: names of the columns of features.
+        of_values: scores from features; None if there were only predicted probabilities.
+        of_predictions: scores from predicted probabilities beside features; None if there are only one of both.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class Scorer:
     of_predictions: LinearMap | None
 
     def scores(self, values: NDArray[Any] | None, predictions: FloatArray | None) -> FloatArray:
-        """Centred over the classes, (n, K); ``predictions`` are centred log probabilities."""
+        """Scores, centred over the classes, (n, K); ``predictions`` are centred log probabilities."""
         if self.of_values is None:
             assert predictions is not None
             return predictions
@@ -69,7 +69,7 @@ class Scoring:
     """Columns to fit models on.
 
     Attributes:
-        names: of the columns of features.
+        names: names of the columns of features.
         columns: the features in standard form.
         predictions: centred log probabilities in standard form, beside the features; None without.
     """
@@ -80,12 +80,12 @@ class Scoring:
 
     @property
     def _factor(self) -> float:
-        """Predictions get as much prior variance as all features together."""
+        """The scale of predictions, which get as much prior variance as all features together."""
         assert self.predictions is not None
         return float(np.sqrt(self.columns.n_columns / self.predictions.values.shape[1]))
 
     def rows(self, chosen: IntArray) -> Scoring:
-        """Of some of the items."""
+        """The columns of some of the items only."""
         columns = replace(self.columns, row=self.columns.row[chosen])
         beside = self.predictions and replace(self.predictions, row=self.predictions.row[chosen])
         return replace(self, columns=columns, predictions=beside)
@@ -98,12 +98,12 @@ class Scoring:
         return np.concatenate([x, (self._factor * self.predictions.block(part)).astype(x.dtype)], axis=1)
 
     def fit(self, fold: IntArray, trains: NDArray[np.bool_], soft: FloatArray, settings: FeatureSettings) -> CrossFit:
-        """Models of all folds, before the first step."""
+        """The models of all folds, before the first step."""
         width = self.columns.width + (0 if self.predictions is None else self.predictions.width)
         return CrossFit(self.block, fold, trains, soft, self.columns.n_columns, settings.folds, width)
 
     def scorer(self, slopes: FloatArray) -> Scorer:
-        """For new items, from the mean slopes of all folds, (p, K)."""
+        """The scorer for new items, from the mean slopes of all folds, (p, K)."""
         own, beside = slopes[: self.columns.width], slopes[self.columns.width :]
         of_predictions = None
         if self.predictions is not None:
@@ -112,6 +112,6 @@ class Scoring:
 
 
 def _map(columns: Columns, slopes: FloatArray) -> LinearMap:
-    """Principal axes are folded into the slopes."""
+    """The map with principal axes folded into the slopes."""
     folded = slopes if columns.axes is None else columns.axes @ slopes
     return LinearMap(columns.kept, columns.mean, columns.sd, folded)

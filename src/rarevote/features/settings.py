@@ -10,21 +10,21 @@ from rarevote.errors import ParameterError
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """Constants of the feature prior; the defaults were settled by measurement.
+    """Constants of the feature prior; the defaults were chosen by measurement.
 
     Attributes:
-        folds: of the cross-fit.
-        tau2: candidates for the variance of the logit that features may cause.
+        folds: number of folds of the cross-fit.
+        tau2: candidates for the variance of the logit that features can cause.
         lam: candidates for the weight of cross-fitted scores.
         lam_of_predictions: candidates for the weight of predicted probabilities: an inverse temperature.
         lapse: weight of the class prior in the prior of every item.
         least_gain: nats of held-out gain below which features are left out.
-        least_errors: standard errors of the gain, likewise.
-        steps: the most steps of the solver.
+        least_errors: the same, in standard errors of the gain.
+        steps: the largest number of steps of the solver.
         tol: change of a score, over all items of a fit, at which the solver stops.
-        subsample: items that candidates are compared on, where there are more.
-        least_items: items with votes and features below which features are left out.
-        least_mass: expected items of a second class, likewise.
+        subsample: the largest number of items on which candidates are compared.
+        least_items: number of items with votes and features below which features are left out.
+        least_mass: expected number of items of a second class, likewise.
     """
 
     folds: int = 5

@@ -1,4 +1,4 @@
-"""Where features come from: what a person gives, before it is read and joined with the items."""
+"""The user's features, before they are read and joined with the items."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rarevote.features.table import FeatureTable, PredictionTable, WhichColumns,
 
 @dataclass(frozen=True, eq=False)
 class FeatureSource:
-    """Features and predicted probabilities as they are given.
+    """Features and predicted probabilities as given by the user.
 
     Attributes:
         features: a frame with a column of ids, ``(ids, array)``, or a path.
         pred_probs: a frame with a column of ids and one for each class, ``(ids, array, classes)``, or a path.
-        groups: the group of each row of the features (document, patient): one group lies in one fold.
+        groups: the group of each row of the features (document, patient): a group is in a single fold.
         features_id: the column of ids in the features.
         features_ids: a file with the ids of a ``.npy`` file, one per line.
         features_group: the column of groups in the features.
@@ -50,23 +50,23 @@ class FeatureSource:
 
     @property
     def is_given(self) -> bool:
-        """Whether there are any."""
+        """Whether any are given."""
         return self.features is not None or self.pred_probs is not None
 
     @property
     def files(self) -> list[str]:
-        """The files behind them."""
+        """The files of these features."""
         return [str(one) for one in (self.features, self.features_ids, self.pred_probs) if isinstance(one, (str, Path))]
 
     def table(self, task: str | None = None) -> FeatureTable | None:
-        """The features; ``task`` is what the votes call their tasks."""
+        """The features; ``task`` is the name of the task column in the votes."""
         if self.features is None:
             return None
         which = WhichColumns(self.features_id, task, self.features_group)
         return read_features(self.features, which, ids=self.features_ids, groups=self.groups)
 
     def predictions(self, classes: Any, task: str | None = None) -> PredictionTable | None:
-        """The predicted probabilities of these classes."""
+        """The predicted probabilities for these classes."""
         if self.pred_probs is None:
             return None
         return read_predictions(self.pred_probs, WhichColumns(self.pred_probs_id, task), classes)

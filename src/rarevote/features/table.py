@@ -25,17 +25,17 @@ from rarevote.io.unpacked import check_rows
 MAX_COLUMNS = 4_096
 _ALIASES = {"task": (*ALIASES["task"], "id", "ids", "tasks", "items")}
 _KINDS = "a frame with a column of ids, a pair (ids, array), or a path to Parquet, CSV or .npy"
-# Above this a table from a file goes to a temporary file, in single precision.
+# A larger table from a file is stored in a temporary file, in single precision.
 _IN_MEMORY = 1 << 28
 _AT_ONCE = 1 << 22  # cells that are decoded at a time
-_TEXT_AT_ONCE = 1 << 26  # likewise of text, which is read from its beginning each time
-_WORDS_AT_ONCE = 16  # columns; planning takes DuckDB the square of their number
+_TEXT_AT_ONCE = 1 << 26  # likewise for text, which is read from the beginning each time
+_WORDS_AT_ONCE = 16  # columns; DuckDB's planning time grows with the square of their number
 _NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|BOOLEAN|DECIMAL\(.*\)")
 _MISSING = "('', 'na', 'n/a', 'null', 'none')"
 
 
 def refuse_many(n_columns: int, title: str) -> None:
-    """Refuse more columns than a fit takes.
+    """Refuse more columns than a fit supports.
 
     Raises:
         InputError: there are more.
@@ -49,13 +49,13 @@ def refuse_many(n_columns: int, title: str) -> None:
 
 @dataclass(frozen=True)
 class WhichColumns:
-    """Which columns of a table are what.
+    """The roles of the columns of a table.
 
     Attributes:
-        id: the column of ids; found by its name if not given.
-        task: what the votes call their tasks, which the ids may be called, too.
-        group: the column of groups; none if not given.
-        only: columns that hold numbers; None for all others.
+        id: the column of ids; by default, found by its name.
+        task: the name of the task column in the votes, which the ids can also have.
+        group: the column of groups; none by default.
+        only: columns with numbers; None for all others.
     """
 
     id: str | None = None
@@ -64,10 +64,10 @@ class WhichColumns:
     only: Collection[str] | None = None
 
     def among(self, columns: Sequence[str], title: str) -> tuple[str, list[str]]:
-        """The column of ids, and those of numbers.
+        """The column of ids, and the columns of numbers.
 
         Raises:
-            ColumnsError: a column is not there, or which one holds the ids is not clear.
+            ColumnsError: a column does not exist, or the column of ids is ambiguous.
         """
         for name, option in ((self.id, how("an id column", "--features-id")), (self.group, "the group column")):
             if name is not None and name not in columns:
@@ -86,10 +86,10 @@ class FeatureTable:
     """Numbers of items.
 
     Attributes:
-        title: what messages call it.
+        title: its name in messages.
         place: the row of each id, which is text.
-        names: of the columns.
-        values: the numbers, (N, D); perhaps a memory map.
+        names: names of the columns.
+        values: the numbers, (N, D); can be a memory map.
         groups: the group of each row, as text; None without.
     """
 
@@ -120,9 +120,9 @@ def read_features(data: Any, which: WhichColumns, *, ids: Any = None, groups: An
     Args:
         data: a pandas, polars or pyarrow frame with a column of ids and columns of numbers, or one of lists; a pair
             ``(ids, array)``; a path to a table, or to a ``.npy`` file.
-        which: which columns are what.
-        ids: of a ``.npy`` file: a file with one id per line.
-        groups: the group of each row, where no column has it.
+        which: the roles of the columns.
+        ids: for a ``.npy`` file, a file with one id per line.
+        groups: the group of each row, if no column has it.
 
     Raises:
         InputError: the table cannot be used; the message says why and what to do.
@@ -145,8 +145,8 @@ def read_predictions(data: Any, which: WhichColumns, classes: Sequence[Any]) -> 
 
     Args:
         data: a frame with a column of ids and one for each class; ``(ids, array, classes)``; or a path.
-        which: which columns are what.
-        classes: of the votes.
+        which: the roles of the columns.
+        classes: classes of the votes.
 
     Raises:
         InputError: no column is a class, or rows are not probabilities.
@@ -206,7 +206,7 @@ class _Rows:
 
 
 def _places(found: _Rows, title: str) -> dict[str, int]:
-    """The row of each id; one that is there twice counts once, if its rows are equal."""
+    """The row of each id; a duplicate id counts once, if its rows are equal."""
     place: dict[str, int] = {}
     for row, text in enumerate(found.ids):
         first = place.setdefault(text, row)
@@ -271,7 +271,7 @@ def _of_npy(path: Path, ids: Any, title: str) -> _Rows:
 
 
 def _stacked(lists: Iterable[Any], n: int, title: str) -> NDArray[Any]:
-    """One row for each list."""
+    """An array with one row per list."""
     table: NDArray[Any] | None = None
     for row, one in enumerate(lists):
         numbers = _numbers(one, row, title)
@@ -337,7 +337,7 @@ def _of_frame(data: Any, which: WhichColumns, title: str) -> _Rows:
 
 
 def _lists_in(column: Any) -> list[Any] | None:
-    """The lists of a column; None where it holds none."""
+    """The lists of a column; None if there are none."""
     found = column.to_list()
     return found if found and all(isinstance(one, (list, tuple, np.ndarray)) for one in found) else None
 
@@ -358,7 +358,7 @@ def _of_file(path: str | Path, which: WhichColumns, title: str) -> _Rows:
 
 
 class _FileReader:
-    """A table in files, a few columns at a time."""
+    """Reads a table from files, a few columns at a time."""
 
     def __init__(self, source: FileTable, which: WhichColumns, title: str) -> None:
         self.source, self.which, self.title = source, which, title
@@ -435,7 +435,7 @@ class _FileReader:
         return table
 
     def _fill(self, table: NDArray[Any], columns: Sequence[str], number: Callable[[str], str]) -> None:
-        """Put columns into a part of the table, as expressions of SQL give them."""
+        """Fill a part of the table with the results of SQL expressions."""
         read = ", ".join(f"{number(name)} AS c{k}" for k, name in enumerate(columns))
         found = self._select(read).fetchnumpy()
         for k in range(len(columns)):
@@ -444,11 +444,11 @@ class _FileReader:
     def _plain_number(self, column: str) -> str:
         if self.source.form == "typed":
             return f"CAST({identifier(column)} AS DOUBLE)"
-        # Behind trim: DuckDB would have its reader of CSV do a cast that stands alone, which refuses instead of trying.
+        # Around trim: DuckDB would move a bare cast into its CSV reader, which raises errors instead of trying.
         return f"TRY_CAST(trim({self.source.text(column)}) AS DOUBLE)"
 
     def _read_words(self, table: NDArray[Any], columns: Sequence[str]) -> None:
-        """Read again, a few at a time, columns in which not every cell is plainly a number: true, false, or nothing."""
+        """Read columns again, a few at a time, in which some cells are not numbers: true, false, or empty."""
         doubtful = [k for k in range(len(columns)) if np.isnan(table[:, k]).any()]
         for begin in range(0, len(doubtful), _WORDS_AT_ONCE):
             places = doubtful[begin : begin + _WORDS_AT_ONCE]
@@ -473,7 +473,7 @@ class _FileReader:
 
 
 def _room(n: int, width: int, title: str) -> NDArray[Any]:
-    """Room for a table; a large one is in a temporary file that goes away with it."""
+    """An array for a table; a large one is in a temporary file that is removed with it."""
     if 8 * n * width <= _IN_MEMORY:
         return np.empty((n, width))
     warn_user(

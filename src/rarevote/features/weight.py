@@ -1,4 +1,4 @@
-"""The weight of features, learnt from votes that their scores never saw, and the guard that leaves useless ones out.
+"""The weight of features, learned from held-out votes, and the guard that leaves useless features out.
 
 With scores ``eta_i``, weight ``lam`` and class prior ``pi``::
 
@@ -6,7 +6,7 @@ With scores ``eta_i``, weight ``lam`` and class prior ``pi``::
     M = sum_i log sum_k pi_ik exp(L_ik) - log sum_k pi_k exp(L_ik)
 
 ``c`` is the anchor: features move probability between items, never the shares of the classes. ``M`` is a held-out gain
-in nats, 0 or less in expectation for features that say nothing.
+in nats, with an expectation of 0 or less for useless features.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Weight:
     """How a score becomes a prior.
 
     Attributes:
-        tau2: of the scores; None for predicted probabilities.
+        tau2: tau2 of the scores; None for predicted probabilities.
         lam: weight of the scores.
         offsets: c, (K).
         prior: class prior, (K).
@@ -65,17 +65,17 @@ def item_gains(priors: FloatArray, prior: FloatArray, log_likelihood: FloatArray
 
 
 def standard_error(gains: FloatArray) -> float:
-    """Of the sum of the gains."""
+    """Standard error of the sum of the gains."""
     return float(np.sqrt(len(gains)) * gains.std())
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A weight and what came of it.
+    """A weight and its gains.
 
     Attributes:
         weight: the weight.
-        gains: of each item, (n).
+        gains: gain of each item, (n).
         spread: standard deviation of the weighted scores over items and classes.
     """
 
@@ -92,13 +92,13 @@ class Candidate:
 def candidate(
     tau2: float | None, lam: float, eta: FloatArray, prior: FloatArray, log_likelihood: FloatArray, lapse: float
 ) -> Candidate:
-    """A weight on items with votes whose scores are ``eta``, (n, K)."""
+    """The candidate for a weight, on items with votes whose scores are ``eta``, (n, K)."""
     weight = Weight(tau2, lam, anchored(eta, lam, prior), prior, lapse)
     return Candidate(weight, item_gains(weight.priors(eta), prior, log_likelihood), float((lam * eta).std()))
 
 
 def choose(candidates: Iterable[Candidate]) -> Candidate:
-    """The smallest of the weights that are as good as the best but for one standard error of the difference."""
+    """The smallest weight within one standard error of the difference from the best."""
     listed = list(candidates)
     best = max(listed, key=lambda one: one.gain)
     near = [one for one in listed if best.gain - one.gain <= standard_error(best.gains - one.gains)]

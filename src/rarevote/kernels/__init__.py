@@ -1,1 +1,1 @@
-"""Every compiled loop, one file a method. The only package that imports numba."""
+"""Shared compiled loops. The only package that imports numba."""

@@ -1,12 +1,12 @@
-"""Votes laid out in blocks of tasks, so that a compiled loop treats several tasks at once.
+"""Votes in blocks of tasks, so that a compiled loop processes several tasks at once.
 
-A task has few votes, and how many is hard to predict; a sum over them is a chain in which every addition waits for the
-one before. So tasks with about as many votes are put side by side, ``LANES`` to a block, and their votes are stored by
+A task has few votes, and their number is hard to predict; a sum over them is a chain in which every addition needs the
+previous one. So tasks with similar numbers of votes are grouped, ``LANES`` to a block, and their votes are stored by
 level: first the first vote of every task of the block, then the second ones, and so on. In a block the tasks with the
-most votes come first, so that the tasks that have a vote on a level are always the first so many. A loop over a level
-meets each task once, contiguously in memory, and becomes vector instructions.
+most votes come first, so the tasks with a vote on a level are always the first ones. A loop over a level
+visits each task once, contiguously in memory, and becomes vector instructions.
 
-Tasks are sorted by their number of votes within windows only: what belongs to the tasks of a block is never far apart.
+Tasks are sorted by their number of votes within windows only: the data of the tasks of a block are never far apart.
 The layout depends on the votes alone, so that results do not depend on threads.
 """
 
@@ -21,12 +21,12 @@ from numpy.typing import DTypeLike, NDArray
 from rarevote.kernels.compile import kernel, piece
 
 LANES = 64
-# One width for all crowds: compiled passes are not compiled again for each.
+# One integer type for all crowds, so that passes are compiled only once.
 WORKER = np.uint32
-# Up to this many classes the number is compiled into a pass, which unrolls the loops over classes.
+# Up to this many classes, their number is a compile-time constant of a pass, which unrolls the loops over classes.
 MAX_UNROLLED = 5
 _WINDOW = 4096
-# Less than this is not worth pages of its own.
+# Smaller arrays are not worth separate pages.
 _MAPPED = 1 << 18
 
 
@@ -41,12 +41,12 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[Any]) -> Blocks:
-    """Lay out the votes of a run of tasks.
+    """Arrange the votes of a range of tasks.
 
     Args:
         task_ptr: (n + 1), absolute positions into worker and label.
-        worker: of every vote.
-        label: of every vote.
+        worker: worker of every vote.
+        label: label of every vote.
     """
     first, last, n_tasks = int(task_ptr[0]), int(task_ptr[-1]), task_ptr.size - 1
     own_worker, own_label = worker[first:last].astype(WORKER, copy=False), label[first:last]
@@ -61,9 +61,9 @@ def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[
 
 
 def empty_mapped(size: int, dtype: DTypeLike) -> NDArray[Any]:
-    """An array to be written, whose memory the system gets back as soon as the array is gone.
+    """An uninitialised array whose memory is returned to the system as soon as the array is deleted.
 
-    An allocator gives back large arrays only; arrays of a few megabytes stay with the process after use, and there may
+    An allocator returns only large arrays; arrays of a few megabytes stay with the process after use, and there can
     be many of them.
     """
     dtype = np.dtype(dtype)
@@ -129,7 +129,7 @@ def _place_votes(
 
 @piece
 def sum_of(values: NDArray[np.float64]) -> float:
-    """The sum, in order. numba's own handle every kind of array, and take a compiler half a second."""
+    """The sum, in order. numba's own function handles every kind of array, and takes half a second to compile."""
     total = 0.0
     for i in range(values.shape[0]):
         total += values[i]
@@ -138,7 +138,7 @@ def sum_of(values: NDArray[np.float64]) -> float:
 
 @piece
 def largest_of(values: NDArray[np.float64]) -> float:
-    """The largest of some numbers that are not below 0."""
+    """The largest of some non-negative numbers."""
     largest = 0.0
     for i in range(values.shape[0]):
         largest = max(largest, values[i])

@@ -1,8 +1,8 @@
 """The compiler of kernels: numba without the GIL, and a checked copy of its machine code on disk.
 
-numba's own cache takes whatever lies in its folder: damaged machine code ends the process, and two processes that
-compile at once may mix up their files. So numba gets a private folder each time it compiles or loads a kernel. What it
-writes there is kept as one file a kernel with a sum in front: a file is whole and of one process, or it is not used.
+numba's own cache uses any file in its folder: damaged machine code ends the process, and two processes that
+compile at once can mix up their files. So numba gets a private folder each time it compiles or loads a kernel. What it
+writes there is stored as one file per kernel with a checksum: a file is complete and from one process, or not used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numba import config, njit, typeof
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Contraction of multiply-add alone: sums keep their order, so results are reproducible.
+# Only contraction of multiply-add: sums keep their order, so results are reproducible.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
 _SUM = 16  # bytes
 _one_at_a_time = threading.Lock()  # numba reads the folder of its cache from a global setting
@@ -38,12 +38,12 @@ def piece(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """A piece of a kernel that is copied into its callers, so that what they know at compile time reaches it."""
+    """A part of a kernel that is inlined into its callers, so that it can use their compile-time constants."""
     return njit(inline="always", **_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
 def kernel(function: Function) -> Function:
-    """A function that Python calls, compiled for the types of its arguments and kept on disk where possible."""
+    """A function that Python calls, compiled for the types of its arguments and cached on disk if possible."""
     return _Kernel(function)  # type: ignore[return-value]
 
 
@@ -68,7 +68,7 @@ class _Kernel:
 
 
 def _kinds(values: Iterable[Any]) -> tuple[Any, ...]:
-    """What decides the types of values; numba's ``typeof`` takes longer than a pass over a few thousand votes."""
+    """A key for the types of values; numba's ``typeof`` takes longer than a pass over a few thousand votes."""
     return tuple([_kind(value) for value in values])
 
 
@@ -88,17 +88,17 @@ def _loaded(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
             return _through(kept, function, types)
         except (OSError, RuntimeError, KeyError):
             raise
-        except Exception:  # the file names records that are gone: another version of the package wrote it
+        except Exception:  # the file refers to removed records: another version of the package wrote it
             kept.unlink(missing_ok=True)
             return _through(kept, function, types)
-    except (OSError, RuntimeError, KeyError):  # no folder, no room, no user, or a function that numba cannot keep
+    except (OSError, RuntimeError, KeyError):  # no folder, no space, no user, or a function that numba cannot cache
         return njit(types, **_OPTIONS)(function)
     finally:
         config.CACHE_DIR = chosen
 
 
 def _through(kept: Path, function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
-    """The function compiled for these types by numba, which reads and writes a private copy of what was kept."""
+    """The function compiled for these types by numba, which reads and writes a private copy of the cache."""
     with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as private:
         _unpack(kept, private)
         config.CACHE_DIR = private
@@ -109,7 +109,7 @@ def _through(kept: Path, function: Callable[..., Any], types: tuple[Any, ...]) -
 
 
 def _unpack(file: Path, folder: str) -> None:
-    """Write out what was kept, unless there is nothing or a byte of it differs."""
+    """Write out the cached files, unless there are none or the checksum differs."""
     with suppress(FileNotFoundError):
         content = file.read_bytes()
         if _sum(content[_SUM:]) == content[:_SUM]:
@@ -117,7 +117,7 @@ def _unpack(file: Path, folder: str) -> None:
 
 
 def _pack(folder: Path, file: Path) -> None:
-    """Keep what numba wrote, as a whole or not at all."""
+    """Cache what numba wrote, completely or not at all."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path in folder.rglob("*.nb[ic]"):
@@ -147,13 +147,13 @@ def _folder(chosen: str) -> Path:
 
 
 def _folders(chosen: str) -> Iterator[Path]:
-    """The folder that is set for numba or lies beside this file, one of the user's, a temporary one."""
+    """The folder that is set for numba or beside this file, one of the user, a temporary one."""
     yield Path(chosen) if chosen else Path(__file__).parent / "__pycache__"
     yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rarevote", "kernels")
     temporary = Path(tempfile.gettempdir(), f"rarevote-kernels-{getpass.getuser()}")
     with suppress(FileExistsError):
         temporary.mkdir(mode=0o700)
-    # Compiled code is loaded from here: a folder of that name that others can write to must not be trusted.
+    # Compiled code is loaded from here: a folder that others can write to must not be trusted.
     status = temporary.lstat()
     if stat.S_ISDIR(status.st_mode) and (
         not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)

@@ -2,7 +2,7 @@
 
 The functions of the C library are calls, one value at a time. These are plain arithmetic on the bits of a double;
 inside a loop over contiguous memory they run several values at once, at about the speed of NumPy's own. Both are
-accurate to two units in the last place over the ranges that they are made for.
+accurate to two units in the last place over their intended ranges.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LN2_LOW_LOG = 1.90821492927058770002e-10
 # Adding 1.5 * 2**52 leaves the nearest integer in the low bits of the sum.
 _ROUNDER = 6755399441055744.0
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
-# The same three for single precision, and its limit: beyond, the odds of a vote say nothing that 24 bits can hold.
+# The same three for single precision, and its limit: beyond it, the odds of a vote make no difference in 24 bits.
 _LOG2_E_SINGLE = np.float32(1.4426950408889634)
 _LN2_HIGH_SINGLE = np.float32(0.693359375)
 _LN2_LOW_SINGLE = np.float32(-2.12194440e-4)

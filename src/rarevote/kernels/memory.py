@@ -1,4 +1,4 @@
-"""What memory this process may still take, so that work which cannot finish is refused before it begins."""
+"""The memory that this process can still use, so that work that cannot finish is refused before it starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def gigabytes(n_bytes: float) -> str:
-    """Bytes as a person reads them.
+    """Bytes as readable text.
 
     >>> gigabytes(123_456_789_012), gigabytes(23_400_000_000), gigabytes(850_000_000)
     ('123 GB', '23.4 GB', '0.85 GB')
@@ -22,7 +22,7 @@ def gigabytes(n_bytes: float) -> str:
 
 
 def physical_memory() -> int:
-    """Bytes of memory that the machine has; 0 where that is unknown."""
+    """Bytes of memory that the machine has; 0 if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -30,17 +30,17 @@ def physical_memory() -> int:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process may still take: the least of what machine, container and ``ulimit -v`` leave it.
+    """Bytes that this process can still use: the minimum over machine, container and ``ulimit -v``.
 
     Returns:
-        None where that is unknown.
+        None if unknown.
     """
     told = (_left_on_machine(), _left_in_container(), address_space_left())
     return min((left for left in told if left is not None), default=None)
 
 
 def address_space_left() -> int | None:
-    """Bytes of addresses that ``ulimit -v`` leaves this process; None without such a limit.
+    """Bytes of address space that ``ulimit -v`` leaves this process; None without such a limit.
 
     More than the memory in use counts: libraries reserve addresses that they never write to.
     """
@@ -57,7 +57,7 @@ def address_space_left() -> int | None:
 
 
 def require_address_space(needed: int, what: str) -> None:
-    """Refuse what would end the process from within a library, without an error message.
+    """Refuse work in which a library would end the process without an error message.
 
     Raises:
         NotEnoughMemoryError: ``ulimit -v`` leaves less.
@@ -81,9 +81,9 @@ def _left_on_machine() -> int | None:
 
 def _left_in_container() -> int | None:
     try:
-        limit = int((_CGROUP / "memory.max").read_text())  # "max" is none
+        limit = int((_CGROUP / "memory.max").read_text())  # "max" means no limit
         used = int((_CGROUP / "memory.current").read_text())
         told = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
-        return max(limit - used + int(told["inactive_file"]), 0)  # files that were read give way
+        return max(limit - used + int(told["inactive_file"]), 0)  # cached files can be dropped
     except (OSError, ValueError, KeyError):
         return None

@@ -1,10 +1,10 @@
-"""What the compiled loops do, in whole arrays of NumPy.
+"""The compiled loops as operations on whole NumPy arrays.
 
 Loading a compiler takes longer than fitting a hundred thousand votes, and compiling for the first time takes seconds.
-So small data never see numba: their passes are the ``plain`` module of each method, made of the pieces here. They are
-also the readable form of the kernels, which the tests compare with them.
+So small data do not use numba: their passes are in the ``plain`` module of each method, built from these functions.
+They are also the readable form of the kernels, which the tests compare with them.
 
-Which of the two computes depends on the data alone, never on what a process did before: a fit repeats to the last bit.
+The choice between the two depends only on the data, not on what a process did before: a fit repeats to the last bit.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from rarevote.kernels.memory import require_address_space
 
 Floats = NDArray[np.float64]
 
-# Up to this many votes times classes a whole fit in NumPy is done before numba and compiled code would be loaded, and
+# Up to this many votes times classes a whole fit in NumPy finishes before numba and compiled code would be loaded, and
 # long before it would be compiled (benchmarks/first_result.py).
 MAX_PLAIN_CELLS = 400_000
-# Votes are sorted once and passed over many times: up to so many times more, NumPy's sort beats compiling one.
+# Votes are sorted once and passed over many times: up to this factor more votes, NumPy's sort is faster than compiling
+# one.
 _SORTED_ONCE = 5
 _ADDRESS_SPACE = 400_000_000
 _AT_ONCE = 1 << 17  # rows or cells that stay in the cache while they are counted
 
 
 def is_small(n_votes: int, n_classes: int) -> bool:
-    """Whether so many votes are computed in NumPy; where they are not, there must be room for compiled code."""
+    """Whether this many votes are computed in NumPy; otherwise there must be address space for compiled code."""
     if n_votes * max(n_classes, 1) <= MAX_PLAIN_CELLS:
         return True
     _require_room()
@@ -41,12 +42,12 @@ def is_small(n_votes: int, n_classes: int) -> bool:
 
 @cache
 def _require_room() -> None:
-    # Without, the compiler fails to load, or goes on for ever in a loop that no signal ends.
+    # Otherwise the compiler fails to load, or hangs in a loop that no signal ends.
     require_address_space(_ADDRESS_SPACE, "compiled code (LLVM)")
 
 
 def extrapolation(n_votes: int, n_classes: int) -> ModuleType:
-    """The module that extrapolates the local parameters of so many votes: this one, or the compiled one."""
+    """The module that extrapolates the local parameters for this many votes: this one, or the compiled one."""
     if is_small(n_votes, n_classes):
         return sys.modules[__name__]
     from rarevote.kernels import squarem
@@ -64,10 +65,10 @@ def task_of_votes(task_ptr: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def runs(pointer: NDArray[np.int64], most: int = _AT_ONCE) -> Iterator[tuple[int, int]]:
-    """First and last group (plus one) of runs of groups, each of about ``most`` rows; a longer group is a run alone.
+    """First and last group (plus one) of runs of groups, each of about ``most`` rows; a longer group is its own run.
 
     Args:
-        pointer: where the rows of each group begin, and the end of the last one.
+        pointer: the start of the rows of each group, and the end of the last one.
         most: rows, and groups, of a run.
 
     >>> list(runs(np.array([0, 2, 4, 9, 10]), 4))
@@ -87,7 +88,7 @@ def sum_by(group: NDArray[Any], values: NDArray[Any], n_groups: int) -> Floats:
 
 
 class Grouping:
-    """Which group each of N rows belongs to, to add up rows pass after pass.
+    """Which group each of N rows belongs to, to add up rows in every pass.
 
     >>> Grouping(np.array([0, 1, 0])).sums(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
     array([[6., 8.],
@@ -114,8 +115,8 @@ class VoteRows:
     """Votes row by row, and how they group.
 
     Attributes:
-        worker: of every vote, (N).
-        label: of every vote, (N).
+        worker: worker of every vote, (N).
+        label: label of every vote, (N).
         by_task: votes of the same task.
         by_worker: votes of the same worker.
     """
@@ -128,7 +129,7 @@ class VoteRows:
         self._is_own: dict[int, Floats] = {}
 
     def is_own(self, n_classes: int) -> Floats:
-        """1 where a vote is for the class, else 0, (N, K)."""
+        """1 if a vote is for the class, else 0, (N, K)."""
         if n_classes not in self._is_own:
             self._is_own[n_classes] = (self.label[:, None] == np.arange(n_classes)).astype(np.float64)
         return self._is_own[n_classes]
@@ -148,7 +149,7 @@ def group_by_code(
     worker_out: NDArray[Any],
     label_out: NDArray[Any],
 ) -> None:
-    """As :func:`rarevote.kernels.encode.group_by_code`, which does it where there are many rows in any order."""
+    """As :func:`rarevote.kernels.encode.group_by_code`, which is used for many rows in any order."""
     blocks = range(0, codes.size, _AT_ONCE)
     later = codes[1:]
     if all(
@@ -172,7 +173,7 @@ def group_by_code(
 
 
 def count_votes(task_ptr: NDArray[np.int64], label: NDArray[Any], weight: Floats, votes: Floats) -> None:
-    """Add up ``votes[task, class]``; ``weight`` has one value per annotation, or none at all for ones."""
+    """Add up ``votes[task, class]``; ``weight`` has one value per annotation, or is empty for ones."""
     n_classes, first = votes.shape[1], int(task_ptr[0])
     for begin, end in runs(task_ptr):
         ptr = task_ptr[begin : end + 1]
@@ -204,7 +205,7 @@ def posterior_of_rows(joint: Floats, gold: NDArray[Any]) -> tuple[Floats, Floats
 
 
 def bound_at(joint: Floats, posterior: Floats) -> float:
-    """``sum q (joint - log q)``, the bound of the log likelihood at a posterior that is held."""
+    """``sum q (joint - log q)``, the bound of the log likelihood at a fixed posterior."""
     return float((posterior * (joint - np.log(np.where(posterior > 0.0, posterior, 1.0)))).sum())
 
 

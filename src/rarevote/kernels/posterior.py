@@ -13,9 +13,9 @@ from rarevote.kernels.fast_math import exp_fast, log_fast
 
 Floats = NDArray[np.float64]
 
-# A product of likelihoods below this is taken apart before it vanishes.
+# A product of likelihoods below this is split before it underflows.
 SMALLEST_PRODUCT = 1e-150
-# Stands in for a share of zero, whose logarithm is multiplied by that zero.
+# Replaces a share of zero before its logarithm is taken; the logarithm is then multiplied by zero.
 _SMALLEST_SHARE = 1e-300
 
 
@@ -40,7 +40,7 @@ def posterior_of_block(
         n_classes: K.
         q: (size * K), filled with the posterior.
         log_evidence: (size), filled with the log probability of the votes (with the known class, for a gold task).
-        total: (size), room to work in.
+        total: (size), work space.
     """
     for i in range(size):
         highest = joint[i * n_classes]
@@ -91,18 +91,18 @@ def posterior_of_lanes(
 
     Args:
         product: (K, LANES), likelihood of a task's votes given each class.
-        taken_out: (K, LANES), logarithm of what was taken out of the product to keep it from vanishing; overwritten.
-        is_folded: whether there is any of that.
-        smallest: products below this are lost.
+        taken_out: (K, LANES), logarithm of the factors removed from the product to prevent underflow; overwritten.
+        is_folded: whether any factors were removed.
+        smallest: products below this are unreliable.
         log_prior: (K).
         prior: (K), its exponential, in the precision of the products.
         known: (LANES), the known class or -1; or of size 0.
-        refresh: whether to compute the posterior; else ``q_in`` is held, and the bound at it is added up.
+        refresh: whether to compute the posterior; otherwise ``q_in`` is held fixed, and the bound at it is added.
         size: tasks in the block.
         n_classes: K.
-        q_in: (K, LANES), the posterior before.
+        q_in: (K, LANES), the previous posterior.
         q: (K, LANES), filled with the posterior.
-        total: (LANES), room to work in.
+        total: (LANES), work space.
         loglik: (LANES), added to: the log probability of the votes (with the known class, for a gold task).
     """
     n_lost = 0
@@ -115,7 +115,7 @@ def posterior_of_lanes(
         for i in range(size):
             n_lost += 1 if total[i] < smallest else 0
     if refresh and not is_folded and n_lost == 0:
-        # No logarithm but the one of the evidence, no exponential at all.
+        # Only one logarithm, of the evidence, and no exponential.
         for i in range(size):
             loglik[i] += log_fast(total[i])
             total[i] = 1.0 / total[i]

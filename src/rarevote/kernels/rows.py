@@ -1,9 +1,9 @@
 """Rows of numbers multiplied or added in place as vector instructions, in kernels.
 
-A row is where a vote finds its worker's numbers: short, anywhere in memory. A compiler that cannot rule out that two
-arrays overlap treats a short row number by number. These operations load both rows before they write, so that it need
-not know. They take addresses (``array.ctypes.data`` and byte offsets); the caller keeps the arrays alive and the rows
-within them.
+A row contains a worker's numbers for a vote: short, anywhere in memory. A compiler that cannot rule out that two
+arrays overlap processes a short row number by number. These operations load both rows before they write, so overlap
+does not matter. They take addresses (``array.ctypes.data`` and byte offsets); the caller keeps the arrays alive and the
+rows within them.
 """
 
 from __future__ import annotations

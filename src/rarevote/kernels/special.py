@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# From here on the asymptotic series of the digamma function, cut after x**-12, is exact to the last place or two.
+# From here on, the asymptotic series of the digamma function up to x**-12 is exact to the last place or two.
 _ASYMPTOTIC_FROM = 10
 _log_gamma = np.frompyfunc(lgamma, 1, 1)
 

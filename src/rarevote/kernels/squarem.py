@@ -1,4 +1,4 @@
-"""Extrapolated EM steps (SQUAREM) over local parameters: how far they moved, and the far point.
+"""Extrapolated EM steps (SQUAREM) over local parameters: squared differences, and the extrapolated point.
 
 From three consecutive points ``t0, t1, t2`` (each an array with one row per task, and an offset per column) with
 ``r = t1 - t0`` and ``v = (t2 - t1) - r`` the far point is ``t0 + 2 a r + a^2 v``.

@@ -1,1 +1,1 @@
-"""Scores of answers against a known truth, of one method or of several side by side."""
+"""Scores of answers against a known truth, for one method or several."""

@@ -1,10 +1,10 @@
-"""Methods side by side: against the truth where there is some, against each other where there is none.
+"""Comparison of methods: with the truth if there is one, with each other if there is none.
 
-With truth a method is judged by its labels (recall of every class, balanced accuracy, macro-F1) and by its
-probabilities (log loss, calibration), and so is a result that was written to a file, whatever made it. Without truth
+With truth, a method is scored by its labels (recall of every class, balanced accuracy, macro-F1) and by its
+probabilities (log loss, calibration), and so is a result in a file, whatever its source. Without truth,
 the methods can only be compared with one another: how often they agree, how much of that is chance (Cohen's kappa), how
-many items each gives to a class, and on which items they differ. Where all methods agree there is nothing to choose;
-the items on which they differ are the ones to look at.
+many items each gives to a class, and on which items they differ. If all methods agree, there is nothing to choose;
+the items on which they differ should be reviewed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from rarevote.scoring.ranking import calibration_error, log_loss_of
 
 FloatArray = NDArray[Any]
 Codes = NDArray[np.int64]
-_SILENT: Any = object()  # in place of a class of any type
+_SILENT: Any = object()  # used instead of a class of any type
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two methods against each other.
+    """The agreement of two methods.
 
     Attributes:
-        first: name of the one.
+        first: name of one method.
         second: name of the other.
         share_equal: share of items with the same label.
-        kappa: the same beyond chance, ``(share - chance) / (1 - chance)``; None where chance alone is one.
-        n_different: items with different labels.
+        kappa: agreement beyond chance, ``(share - chance) / (1 - chance)``; None if chance is 1.
+        n_different: number of items with different labels.
     """
 
     first: str
@@ -57,13 +57,13 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class MethodFit:
-    """What one method made of the votes.
+    """The result of one method.
 
     Attributes:
         labels: decided class of each item, those with votes first, -1 for no answer, (n).
         p: probability of every class, (n, K).
         seconds: how long the fit took.
-        n_iter: iterations done.
+        n_iter: number of iterations.
         converged: whether the stopping rule was met.
     """
 
@@ -79,8 +79,8 @@ class Comparison:
     """Methods on the same votes.
 
     Attributes:
-        annotations: the votes, with any class that only the gold names.
-        fits: what each method made of them, by name.
+        annotations: the votes, including classes that only the gold names.
+        fits: the result of each method, by name.
         refused: methods that cannot run on these votes, and why.
     """
 
@@ -99,9 +99,9 @@ class Comparison:
         return differing_tasks(self.labels)
 
     def score(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, Scores]:
-        """Every method against the truth; items that any method may have learned from do not count.
+        """The scores of every method; items that any method may have learned from do not count.
 
-        An item without votes has no answer, and is a miss of its class for every method.
+        An item without votes has no answer, and counts as a miss of its class for every method.
         """
         truth, classes = self._truth(known, gold), self.annotations.classes.tolist()
         return {name: score_labels(one.p, classes, truth, one.labels) for name, one in self.fits.items()}
@@ -109,7 +109,7 @@ class Comparison:
     def intervals(
         self, known: Mapping[Any, Any], gold: Mapping[Any, Any], *, n_draws: int = N_DRAWS
     ) -> dict[str, MethodIntervals]:
-        """95% intervals of these scores, and of their differences to the first method's.
+        """95% intervals of these scores, and of their differences from the first method's.
 
         They come from a bootstrap over items (:mod:`rarevote.scoring.intervals`).
 
@@ -135,7 +135,7 @@ class Comparison:
         )
 
     def class_sizes(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, int]:
-        """How many items of each class :meth:`score` counts, by the class's name as text, sorted."""
+        """Number of items of each class that :meth:`score` counts, by the class's name as text, sorted."""
         sizes = Counter(self._truth(known, gold).values())
         return {str(name): sizes[name] for name in sort_labels(sizes)}
 
@@ -149,13 +149,13 @@ class Comparison:
 
 
 def score_labels(p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes) -> Scores:
-    """Judge labels and probabilities of one method.
+    """Score labels and probabilities of one method.
 
     Args:
         p: probability of every class, (n, n_classes).
         classes: names of the classes, in the order of the columns.
-        truth: the true label by number of the task; it may name classes that ``classes`` lacks.
-        labels: class number of every task, int (n_tasks); negative where there is no answer, which is a miss.
+        truth: the true label by number of the task; it can name classes that ``classes`` lacks.
+        labels: class number of every task, int (n_tasks); negative for no answer, which is a miss.
 
     Raises:
         InputError: the truth is empty.
@@ -177,8 +177,8 @@ def score_probabilities(
     Args:
         probabilities: of every class, rows summing to one, (n, n_classes).
         classes: names of the classes, in the order of the columns.
-        truth: true labels, (n); they may name classes that ``classes`` lacks.
-        answers: labels given, (n); one that is not a class has no probability and is left out of the calibration.
+        truth: true labels, (n); they can name classes that ``classes`` lacks.
+        answers: given labels, (n); one that is not a class has no probability and is left out of the calibration.
     """
     foreign = sort_labels(set(truth).difference(classes))
     place = numbered([*classes, *foreign])
@@ -188,14 +188,14 @@ def score_probabilities(
 
 
 def score_probability_codes(p: FloatArray, n_classes: int, truth: Codes, answers: Codes) -> tuple[float, float]:
-    """The same of class numbers.
+    """:func:`score_probabilities` for class numbers.
 
     Args:
         p: probability of every class that could be answered, rows summing to one, (n, K).
-        n_classes: number of all classes. Those from ``K`` on have probability zero; the log loss is bounded all the
-            same.
+        n_classes: number of all classes. Those from ``K`` on have probability zero; the log loss is still
+            bounded.
         truth: number of the true class, (n).
-        answers: number of the class that was given, (n); others than ``0 .. K - 1`` have no probability.
+        answers: class number of the given label, (n); others than ``0 .. K - 1`` have no probability.
     """
     given = np.flatnonzero((answers >= 0) & (answers < p.shape[1]))
     confidence, right = p[given, answers[given]], truth[given] == answers[given]
@@ -227,7 +227,7 @@ def _agreement(first: str, second: str, one: Codes, other: Codes, n_classes: int
     share = 1 - n_different / n
     chance = float(
         (np.bincount(one, minlength=n_classes) / n) @ (np.bincount(other, minlength=n_classes) / n)
-    )  # both draw by their own proportions
+    )  # both choose by their own proportions
     kappa = None if chance >= 1 else (share - chance) / (1 - chance)
     return Agreement(first, second, share, kappa, n_different)
 
@@ -256,16 +256,16 @@ def differing_tasks(labels: Mapping[str, Codes]) -> Codes:
 def score_result(
     result: str | Path, truth: Any, *, rare: str | None = None, columns: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A result file against the truth, in figures; ids and labels are compared as text.
+    """Score a result file with the truth; ids and labels are compared as text.
 
     Args:
-        result: a file with columns task and label, and perhaps ``p:<class>``.
-        truth: the labels to score against: a file, a mapping, a Series or a frame.
-        rare: the class that matters; the least frequent true one if not given.
-        columns: which column of the result is which, and of the truth where it has such a column.
+        result: a file with columns task and label, and optionally ``p:<class>``.
+        truth: the true labels: a file, a mapping, a Series or a frame.
+        rare: the class that matters; by default, the least frequent true class.
+        columns: which column of the result is which, also for the truth if it has these columns.
 
     Returns:
-        The figures; of a result of several labels, those of each label that the truth names, by its name.
+        The figures; for a result with several labels, those of each label that the truth names, by its name.
 
     Raises:
         InputError: the truth names none of the tasks.
@@ -274,7 +274,7 @@ def score_result(
     found = read_result(result, columns=columns)
     known = _Known.of(truth, columns)
     parts = found.by_label
-    # What the truth says about no label of the result is counted with the first.
+    # Truth that belongs to no label of the result is counted with the first label.
     every = known.rows_of(found.tasks)
     strange = known.n_tasks - int((every >= 0).sum())
     scored: dict[str, dict[str, Any]] = {}
@@ -295,7 +295,7 @@ class _Known:
     """The truth in columns, as text.
 
     Attributes:
-        tasks: their names; of a name that comes again the last counts.
+        tasks: their names; of duplicates, the last counts.
         codes: the number of the label of each in ``names``.
         names: the labels that occur.
     """
@@ -306,7 +306,7 @@ class _Known:
 
     @classmethod
     def of(cls, truth: Any, columns: Mapping[str, str] | None) -> _Known:
-        """Read it from whatever :func:`read_truth` takes."""
+        """Read it from anything that :func:`read_truth` takes."""
         table = read_truth_table(truth, prefer=columns) if isinstance(truth, (str, Path)) else None
         if table is None or table.names["task"].first_repeated() is not None:
             pairs = read_truth(truth, prefer=columns)
@@ -326,18 +326,18 @@ class _Known:
 
     @property
     def n_tasks(self) -> int:
-        """How many tasks there are."""
+        """Number of tasks."""
         return len(set(self.tasks))
 
     def rows_of(self, tasks: list[str]) -> Codes:
-        """The row of each task; -1 where the truth does not name it."""
-        if tasks == self.tasks:  # most truths are in the order of the items; a result names none twice
+        """The row of each task; -1 if the truth does not name it."""
+        if tasks == self.tasks:  # most truths are in the order of the items; a result has no duplicates
             return np.arange(len(tasks))
         return np.fromiter((self._place.get(task, -1) for task in tasks), dtype=np.int64, count=len(tasks))
 
 
 def _scored(found: ResultFile, known: _Known, known_rows: Codes, rare: str | None, *, n_strange: int) -> dict[str, Any]:
-    """One result against the truth of its tasks; ``known_rows`` are their rows in the truth, -1 for none."""
+    """Score one result with the truth of its tasks; ``known_rows`` are their rows in the truth, -1 for none."""
     rows = np.flatnonzero(known_rows >= 0)
     true, given = known.codes[known_rows[rows]], found.codes[rows]
     occurring = {known.names[code] for code in np.unique(true).tolist()}
@@ -377,6 +377,6 @@ def _scored(found: ResultFile, known: _Known, known_rows: Codes, rare: str | Non
 
 
 def _renumbered(codes: Codes, names: Sequence[str], place: Mapping[Any, int], other: int) -> Codes:
-    """Class numbers in another numbering; ``other`` for a class that it lacks, and for no answer."""
+    """Class numbers in another numbering; ``other`` for a missing class, and for no answer."""
     new = np.array([*(place.get(name, other) for name in names), other], dtype=np.int64)
     return np.asarray(new[np.where(codes < len(names), codes, -1)])

@@ -1,4 +1,4 @@
-"""The scores of a decision: its labels against the truth."""
+"""The scores of a decision: its labels compared with the truth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rarevote.crowd.rare import RareClass
 from rarevote.errors import InputError
 from rarevote.scoring.metrics import score
 
-_NO_ANSWER: Any = object()  # in place of a class of any type
+_NO_ANSWER: Any = object()  # used instead of a class of any type
 
 
 def scores_of(
@@ -24,7 +24,7 @@ def scores_of(
     rare: RareClass,
     flagged: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Labels against the truth, the rare class first; an item without an answer is a miss of its class.
+    """Compare labels with the truth, the rare class first; an item without an answer is a miss of its class.
 
     Args:
         tasks: names of the items, (n).
@@ -32,7 +32,7 @@ def scores_of(
         classes: names of the classes, (K).
         known: the truth by task.
         rare: the class that matters.
-        flagged: items that are of it by the decision, (n).
+        flagged: items of this class, by the decision, (n).
 
     Raises:
         InputError: the truth names none of the tasks.
@@ -41,7 +41,7 @@ def scores_of(
     if not (place >= 0).any():
         raise InputError("the truth names none of the tasks: check ids")
     true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
-    names = [*classes.tolist(), _NO_ANSWER]  # last, where -1 finds it
+    names = [*classes.tolist(), _NO_ANSWER]  # last, so that index -1 picks it
     answers = [names[code] for code in codes[place[place >= 0]].tolist()]
     found = score(true, answers, unanswered=_NO_ANSWER)
     figures = found.figures(str(rare.name))

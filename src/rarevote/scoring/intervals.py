@@ -1,12 +1,12 @@
-"""Intervals of scores against a truth: a bootstrap over items, the same draws for every method.
+"""Confidence intervals of scores: a bootstrap over items, the same draws for every method.
 
 Each draw takes as many items as there are, with replacement, and computes every score of every method on them; the
 interval is from the 2.5th to the 97.5th percentile of the draws. Two methods are compared on the same draws (*paired*),
-so that items which are hard for both do not widen the interval of their difference. A draw without an item of a class
-says nothing about the recall of that class, and is left out there.
+so that items that are hard for both do not widen the interval of their difference. A draw without an item of a class
+has no recall for that class, and is left out for it.
 
-The intervals are about *items*: how much the scores would vary if other items of the same kind had been given a truth.
-The calibration error has none: it adds up absolute values, so a bootstrap of it is too large by construction.
+The intervals reflect the choice of *items*: how much the scores would vary if the truth were known for other items.
+The calibration error has none: it sums absolute values, so its bootstrap is biased upwards.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ScoreIntervals:
 
     Attributes:
         overall: balanced_accuracy, macro_f1, accuracy and log_loss.
-        recall: of every class that occurs in the truth.
-        precision: of every class that was answered; of a difference, by both methods.
+        recall: recall of every class that occurs in the truth.
+        precision: precision of every class that was answered; for a difference, by both methods.
     """
 
     overall: dict[str, ScoreInterval]
@@ -50,7 +50,7 @@ class ScoreIntervals:
     precision: dict[Hashable, ScoreInterval]
 
     def figures(self, rare: str) -> dict[str, Any]:
-        """The same for JSON, under the names of :meth:`rarevote.Scores.figures`: value, low and high of each."""
+        """The scores for JSON, under the names of :meth:`rarevote.Scores.figures`: value, low and high of each."""
         recall, precision = (
             {str(name): one._asdict() for name, one in part.items()} for part in (self.recall, self.precision)
         )
@@ -65,11 +65,11 @@ class ScoreIntervals:
 
 @dataclass(frozen=True)
 class MethodIntervals:
-    """What a bootstrap over items says about one method.
+    """The bootstrap intervals of one method.
 
     Attributes:
         own: its scores.
-        difference: its scores less those of the first method; None for the first.
+        difference: its scores minus those of the first method; None for the first.
     """
 
     own: ScoreIntervals
@@ -91,23 +91,23 @@ def score_intervals(
     *,
     n_draws: int = N_DRAWS,
 ) -> dict[str, MethodIntervals]:
-    """Intervals of every method, and of its difference to the first.
+    """Intervals of every method, and of its difference from the first.
 
     Args:
         probabilities: of every class and item, by method, (n, K).
-        labels: class number of every item by method, (n); negative where there is no answer, which is a miss.
+        labels: class number of every item by method, (n); negative for no answer, which is a miss.
         truth: true class number, (n).
         classes: names of the K classes.
-        n_draws: how many draws.
+        n_draws: number of draws.
     """
     names = list(labels)
-    # What counts of an item is its true class and the answers: draws count items of each kind.
+    # Only the true class and the answers of an item matter: draws count items of each kind.
     kinds, kind = np.unique(np.column_stack([truth, *labels.values()]), axis=0, return_inverse=True)
     kind = kind.reshape(-1)
     losses = np.column_stack([log_losses(probabilities[name], truth) for name in names])
     counts = np.empty((n_draws + 1, len(kinds)))
     loss = np.empty((n_draws + 1, len(names)))
-    # The first row is the data themselves.
+    # The first row is the original data.
     for row, items in enumerate(chain([np.arange(len(truth))], draws_of(len(truth), n_draws))):
         counts[row], loss[row] = np.bincount(kind[items], minlength=len(kinds)), losses[items].mean(axis=0)
     drawn = {
@@ -127,7 +127,7 @@ def score_intervals(
 
 
 def _figures(counts: FloatArray, truth: IntArray, answers: IntArray, n_classes: int) -> dict[str, FloatArray]:
-    """Scores of one method in every draw, those of classes as columns; NaN where a draw has none.
+    """Scores of one method in every draw, those of classes as columns; NaN if a draw has none.
 
     Args:
         counts: how often each kind of item was drawn, (draws, kinds).
@@ -163,9 +163,9 @@ def _intervals(drawn: Mapping[str, FloatArray], classes: Sequence[Hashable]) -> 
 
 
 def _interval(values: NDArray[np.floating]) -> ScoreInterval:
-    """Of the data themselves, which come first, and of the draws."""
+    """The value of the original data, which come first, and the interval of the draws."""
     tails = np.array([1 - LEVEL, 1 + LEVEL]) / 2
     drawn = values[1:][np.isfinite(values[1:])]
-    # In no draw: a class of one item may be so where draws are few.
+    # In no draw: possible for a class with one item and few draws.
     low, high = np.quantile(drawn, tails).tolist() if drawn.size else (float(values[0]),) * 2
     return ScoreInterval(float(values[0]), low, high)

@@ -1,13 +1,13 @@
-"""How good a set of answers is when the truth is known, with the rare class in view.
+"""Metrics of answers when the truth is known, with a focus on the rare class.
 
-Accuracy says little where one class is rare: answering "sound" for every rail is 96% accurate if 4% are
-broken. Hence *minority recall*, the share of the least frequent true class that was found, stands first here;
-balanced accuracy and macro-F1 weigh all classes alike.
+Accuracy means little if one class is rare: answering "sound" for every rail is 96% accurate if 4% are
+broken. Hence *minority recall*, the share of the least frequent true class that was found, comes first here;
+balanced accuracy and macro-F1 give all classes the same weight.
 
-Truth and prediction pair **by task** where both say whose label is whose (pandas Series with their index, mappings,
-results of a fit), and **by position** where neither does (lists, arrays). One of each is refused: the pairs
-could only be guessed. Classes come in sorted order (`rarevote.crowd.annotations.sort_labels`), and a
-tie for the least frequent class goes to the first of them.
+Truth and prediction are paired **by task** if both have task ids (pandas Series with their index, mappings,
+results of a fit), and **by position** if neither has (lists, arrays). A mix is refused: the pairs
+could only be guessed. Classes are in sorted order (`rarevote.crowd.annotations.sort_labels`), and a
+tie for the least frequent class goes to the first one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rarevote.errors import InputError, MissingValuesError, warn_user
 from rarevote.io.tables import Table
 from rarevote.scoring.ranking import log_loss_of
 
-#: Labels by position (a sequence, an array) or by task (a mapping, a pandas Series, what ``labels_`` gives).
+#: Labels by position (a sequence, an array) or by task (a mapping, a pandas Series, or ``labels_``).
 Labels = Any
 
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
@@ -45,12 +45,13 @@ class Scores:
         minority_recall: recall of ``minority_class``.
         balanced_accuracy: mean recall over the classes that occur in the truth.
         macro_f1: mean of ``F1_k = 2 TP_k / (2 TP_k + FP_k + FN_k)`` over the classes that occur in the truth or in the
-            answers, so that one that was answered but never occurs counts as 0, as in scikit-learn.
+            answers, so a class that was answered but never occurs counts as 0, as in scikit-learn.
         accuracy: share of items answered correctly.
         recall: recall of every class that occurs in the truth.
-        precision: precision of every class that was ever answered; the others have none.
-        log_loss: mean surprise at the truth, in nats; None where no probabilities were given.
-        calibration_error: mean distance between confidence and share right, over bins of confidence; likewise.
+        precision: precision of every class that was answered; the others have none.
+        log_loss: mean of ``-log p`` of the true class, in nats; None without probabilities.
+        calibration_error: mean difference between confidence and share of right answers, over bins of confidence;
+            likewise.
     """
 
     minority_class: Hashable
@@ -83,20 +84,20 @@ class Scores:
 
 
 def score(truth: Labels, predicted: Labels, *, unanswered: Hashable | None = None) -> Scores:
-    """Compute every metric of this module that needs labels only.
+    """Compute all metrics of this module that need only labels.
 
     Args:
         truth: true labels, by position or by task.
-        predicted: answers, in the same way. By task, only tasks with a true label count.
-        unanswered: what stands in ``predicted`` for no answer. Such an item is a miss of its true class, and no false
-            alarm of any.
+        predicted: answers, likewise. By task, only tasks with a true label count.
+        unanswered: the value in ``predicted`` for no answer. It counts as a miss of the true class, and not as a false
+            alarm.
 
     Returns:
         A frozen record of the figures.
 
     Raises:
         InputError: the input is empty, a label is missing, or truth and answers cannot be paired: lengths differ, only
-            one of them says whose labels they are, or they name no common task.
+            one of them has task ids, or they have no common task.
 
     Example:
         >>> scores = score(["sound", "sound", "sound", "defect"], ["sound", "defect", "sound", "defect"])
@@ -107,7 +108,7 @@ def score(truth: Labels, predicted: Labels, *, unanswered: Hashable | None = Non
 
 
 def scores_of_tally(tally: Tally) -> Scores:
-    """The same figures from counts."""
+    """The scores from counts."""
     minority = _least_frequent(tally.classes, tally.n_true)
     recall = _ratio_per_class(tally.classes, tally.n_hit, tally.n_true)
     # 2 TP + FP + FN = n_true + n_answered, never zero: every class here occurs on one side or the other.
@@ -130,8 +131,8 @@ def minority_class(truth: Labels, classes: Iterable[Hashable] | None = None) -> 
 
     Args:
         truth: true labels, shape ``(n,)``.
-        classes: the order in which ties are settled, the first class winning; sorted order if not given.
-            Classes that never occur in the truth are passed over.
+        classes: the order for ties, where the first class wins; by default, sorted order.
+            Classes that never occur in the truth are ignored.
 
     Example:
         >>> minority_class(["b", "a", "c", "c"])
@@ -151,7 +152,7 @@ def confusion_matrix(truth: Labels, predicted: Labels, *, classes: Iterable[Hash
     Args:
         truth: true labels, shape ``(n,)``.
         predicted: answers in the same order, shape ``(n,)``.
-        classes: the classes of rows and columns; the sorted union of true and answered ones if not given.
+        classes: the classes of rows and columns; by default, the sorted union of true and answered ones.
 
     Returns:
         Counts of shape ``(K, K)``; ``[j, k]`` is the number of items of true class ``j`` answered as ``k``.
@@ -171,10 +172,10 @@ def confusion_matrix(truth: Labels, predicted: Labels, *, classes: Iterable[Hash
 
 
 def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hashable]) -> float:
-    """Return the mean surprise at the truth, ``-(1/n) sum_i log p_i(truth_i)``, in nats.
+    """Return the log loss ``-(1/n) sum_i log p_i(truth_i)``, in nats.
 
-    Probabilities below a millionth count as that (:func:`rarevote.scoring.ranking.log_loss_of`), so that one certain
-    and wrong answer does not make the mean infinite.
+    Probabilities below a millionth count as a millionth (:func:`rarevote.scoring.ranking.log_loss_of`), so that one
+    certain and wrong answer does not make the mean infinite.
 
     Args:
         truth: true labels, shape ``(n,)``.
@@ -182,7 +183,7 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
         classes: the ``K`` classes in the order of the columns.
 
     Raises:
-        InputError: the shapes disagree, a row is not a distribution, or a true label is not among ``classes``.
+        InputError: the shapes do not match, a row is not a distribution, or a true label is not among ``classes``.
 
     Example:
         >>> round(log_loss(["a", "b"], [[0.5, 0.5], [0.75, 0.25]], classes=["a", "b"]), 6)
@@ -198,7 +199,7 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
     table = np.asarray(probabilities, dtype=np.float64)
     if table.shape != (len(labels), len(order)):
         raise InputError(f"probabilities have shape {table.shape}, not {len(labels)} items by {len(order)} classes")
-    # Written so that NaN, for which every comparison is false, fails too.
+    # Written so that NaN, for which every comparison is false, also fails.
     is_distribution = (table >= 0).all(axis=1) & (np.abs(table.sum(axis=1) - 1) <= _ROW_SUM_TOLERANCE)
     if not is_distribution.all():
         row = int(np.argmin(is_distribution))
@@ -250,7 +251,7 @@ def _encode(labels: list[Hashable], classes: list[Hashable]) -> IntArray:
 
 
 def _paired(truth: Labels, predicted: Labels) -> tuple[list[Hashable], list[Hashable]]:
-    """Return both sides as lists of equal length whose labels can match."""
+    """Return both sides as lists of equal length with comparable labels."""
     truth, predicted = aligned(truth, predicted)
     true_labels, answers = _as_list(truth, "truth"), _as_list(predicted, "predicted")
     if len(true_labels) != len(answers):
@@ -262,7 +263,7 @@ def _paired(truth: Labels, predicted: Labels) -> tuple[list[Hashable], list[Hash
 
 
 def _index_of(values: Any) -> list[Any] | None:
-    """The tasks that values are about, where they say so; None for those that only stand in an order."""
+    """The tasks of values, if they have an index; None for values by position."""
     if isinstance(values, Mapping):
         return list(values)
     if isinstance(values, Table):
@@ -279,7 +280,7 @@ def _values_of(values: Any) -> list[Any]:
 
 
 def _by_task(values: Any, rows: Any = None) -> dict[Any, Any] | None:
-    """Labels (or rows, where given) by task; None where nothing says whose they are."""
+    """Labels (or rows, if given) by task; None if there are no task ids."""
     names = _index_of(values)
     if names is None:
         return None
@@ -295,7 +296,7 @@ def aligned(truth: Any, predicted: Any) -> tuple[Any, Any]:
     """Both sides in the same order.
 
     Raises:
-        InputError: one of them says whose labels they are and the other does not, or they name no common task.
+        InputError: only one of them has task ids, or they have no common task.
     """
     true, answers = _by_task(truth), _by_task(predicted)
     if true is None and answers is None:
@@ -303,7 +304,7 @@ def aligned(truth: Any, predicted: Any) -> tuple[Any, Any]:
     if true is None or answers is None:
         named, other, what = (truth, predicted, "truth") if answers is None else (predicted, truth, "predicted")
         names = _index_of(named)
-        if names == list(range(len(named))) and not isinstance(named, Mapping):  # as pandas counts what nobody indexed
+        if names == list(range(len(named))) and not isinstance(named, Mapping):  # the default index of pandas
             return (named.tolist(), other) if answers is None else (other, named.tolist())
         raise InputError(
             f"{what} says whose labels they are (by index or task) and the other side does not: give both with an "
@@ -337,7 +338,7 @@ def _rows_of(table: Any, classes: list[Hashable]) -> list[Any] | None:
 
 
 class Tally(NamedTuple):
-    """Per class: items that have it as truth, items that got it as answer, and items of both."""
+    """Counts per class: true items, items with this answer, and items with both."""
 
     classes: list[Hashable]
     n_true: IntArray
@@ -351,7 +352,7 @@ class Tally(NamedTuple):
         Args:
             classes: in sorted order; each occurs.
             truth: number of the true class of every item, (n).
-            answers: number of the class that it got, ``len(classes)`` for no answer, (n).
+            answers: class number of the answer, ``len(classes)`` for no answer, (n).
         """
         counts = (
             np.bincount(codes, minlength=len(classes) + 1)[: len(classes)]
@@ -364,14 +365,14 @@ def _tally(truth: Labels, predicted: Labels, unanswered: Hashable | None) -> Tal
     true_labels, answers = _paired(truth, predicted)
     given = answers if unanswered is None else [answer for answer in answers if answer != unanswered]
     classes = _class_order(None, true_labels, given)
-    # One number more than there are classes, for no answer; it is not among what is counted.
+    # One number more than there are classes, for no answer; it is not counted.
     position = numbered(classes)
     answer_codes = np.array([position.get(answer, len(classes)) for answer in answers], dtype=np.int64)
     return Tally.of_codes(classes, _encode(true_labels, classes), answer_codes)
 
 
 def _refuse_text_against_numbers(truth: list[Hashable], predicted: list[Hashable]) -> None:
-    """Refuse ``1`` against ``"1"``: no item could ever match, and the scores would all be a silent zero."""
+    """Refuse to compare ``1`` with ``"1"``: no item could match, and all scores would silently be zero."""
     kinds = [{_kind(label) for label in set(labels)} for labels in (truth, predicted)]
     if kinds in ([{"text"}, {"number"}], [{"number"}, {"text"}]):
         raise InputError(
@@ -387,7 +388,7 @@ def _kind(label: Hashable) -> str:
 
 
 def _least_frequent(classes: list[Hashable], frequency: IntArray) -> Hashable:
-    """Return the first of the least frequent classes among those that occur at all."""
+    """Return the first of the least frequent classes among those that occur."""
     occurring = np.flatnonzero(frequency)
     return classes[int(occurring[np.argmin(frequency[occurring])])]
 

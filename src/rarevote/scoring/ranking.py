@@ -1,11 +1,11 @@
-"""How well probabilities rank, and how well they are calibrated, when the truth is known; no decision has a part in it.
+"""How well probabilities rank and are calibrated, when the truth is known; decisions are not involved.
 
-A decision is one point of the ranking: from the most suspicious item down, each further flag may find one more of a
+A decision is one point of the ranking: from the most suspicious item down, each further flag can find one more of a
 class. Comparing methods by their labels compares ranking and operating point together; here the ranking is measured
-alone. Items of equal score have no order: what is said of them is what holds on average over all
-orders (a share of the tied items holds the same share of the class among them), except for :func:`flags_needed`, which
-takes ties whole. ``scores`` are of every item, (n), larger is more suspicious, ``is_class`` says whether it has the
-class; ``probabilities`` are of every class, (n, K), and ``truth`` are class numbers, (n).
+alone. Items of equal score have no order: figures are averages over all
+orders (a share of the tied items contains the same share of the class among them), except for :func:`flags_needed`,
+which keeps ties together. ``scores`` are of every item, (n), larger is more suspicious, ``is_class`` says whether it
+has the class; ``probabilities`` are of every class, (n, K), and ``truth`` are class numbers, (n).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MIN_PROBABILITY = 1e-6
 
 
 class FlagCurve(NamedTuple):
-    """How many of a class are found by how many flags, from the highest score down.
+    """How many items of a class are found by how many flags, from the highest score down.
 
     Attributes:
         flagged: number of flags at the corners of the curve, ascending, from 0 to all items.
-        found: how many of the class are among them. Between two corners the curve is straight.
+        found: number of items of the class among them. Between two corners the curve is straight.
     """
 
     flagged: IntArray
@@ -35,11 +35,11 @@ class FlagCurve(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many of the class there are."""
+        """Number of items of the class."""
         return int(self.found[-1])
 
     def recall_at(self, n_flags: ArrayLike) -> FloatArray:
-        """Share of the class among the first ``n_flags`` items, of any shape; nan if nothing has the class."""
+        """Share of the class among the first ``n_flags`` items, of any shape; NaN if no item has the class."""
         found = np.interp(np.asarray(n_flags, dtype=np.float64), self.flagged, self.found)
         return np.asarray(found / self.total if self.total else np.full_like(found, np.nan))
 
@@ -59,7 +59,7 @@ def flag_curve(scores: ArrayLike, is_class: ArrayLike) -> FlagCurve:
     flagged = np.cumsum(np.bincount(group, minlength=distinct.size))
     found = np.cumsum(np.bincount(group[own], minlength=distinct.size))
     flagged, found = np.append(0, flagged), np.append(0, found)
-    # Where nothing is found on either side the curve does not bend.
+    # If nothing is found on either side, the curve does not bend.
     rises = np.diff(found) > 0
     bends = (
         np.append(True, np.append(rises[:-1] | rises[1:], True)) if rises.size else np.ones(flagged.size, dtype=bool)
@@ -68,9 +68,9 @@ def flag_curve(scores: ArrayLike, is_class: ArrayLike) -> FlagCurve:
 
 
 def flags_needed(scores: ArrayLike, is_class: ArrayLike, recalls: Iterable[float]) -> list[int]:
-    """How many of the highest-scored items must be looked at to find these shares of a class.
+    """How many of the highest-scored items must be reviewed to find these shares of a class.
 
-    Items of equal score are looked at together, since nothing says which comes first.
+    Items of equal score are reviewed together, since they have no order.
 
     Example:
         >>> flags_needed([0.9, 0.8, 0.8, 0.1], [True, False, True, True], (0.3, 0.6, 1.0))
@@ -84,7 +84,7 @@ def flags_needed(scores: ArrayLike, is_class: ArrayLike, recalls: Iterable[float
 def recall_at(scores: ArrayLike, is_class: ArrayLike, n_flags: float) -> float:
     """Share of a class among the ``n_flags`` highest-scored items.
 
-    With as many flags as there are items of the class this is the *R-precision*: recall and precision are then one.
+    With as many flags as items of the class, this is the *R-precision*: recall and precision are then equal.
 
     Example:
         >>> recall_at([0.9, 0.8, 0.8, 0.1], [True, False, True, True], 2)
@@ -94,14 +94,14 @@ def recall_at(scores: ArrayLike, is_class: ArrayLike, n_flags: float) -> float:
 
 
 def average_precision(scores: ArrayLike, is_class: ArrayLike) -> float:
-    """Area under precision against recall: the mean, over the items of a class, of the precision where each is found.
+    """Area under the precision-recall curve: the mean, over the items of a class, of the precision where each is found.
 
     ``(1/P) sum_t t / rank_t``. Among ``p`` items of the class and ``n`` others of one score, the ``t``-th of the former
-    is taken to come after ``n t / p`` of the latter. Without ties this is scikit-learn's ``average_precision_score``,
+    is assumed to come after ``n t / p`` of the latter. Without ties this is scikit-learn's ``average_precision_score``,
     which gives all tied items the precision at the end of the tie.
 
     Returns:
-        nan if nothing has the class.
+        NaN if no item has the class.
 
     Example:
         >>> average_precision([0.9, 0.8, 0.7], [True, False, True])
@@ -123,7 +123,7 @@ def roc_auc(scores: ArrayLike, is_class: ArrayLike) -> float:
     """Probability that an item of a class has a higher score than one of another, equal scores counting half.
 
     Returns:
-        nan unless there are items of both kinds.
+        NaN unless there are items of both kinds.
 
     Example:
         >>> roc_auc([0.9, 0.8, 0.8, 0.1], [True, False, True, False])
@@ -141,16 +141,16 @@ def mean_average_precision(probabilities: NDArray[np.floating], truth: IntArray)
 
 
 def log_loss_of(probabilities: NDArray[np.floating], truth: IntArray) -> float:
-    """Mean of ``-log p`` of the true class, in nats; below a millionth a probability counts as that.
+    """Mean of ``-log p`` of the true class, in nats; probabilities below a millionth count as a millionth.
 
-    Posteriors of many votes are 0 or 1 in floating point, where the plain mean says more about rounding than about the
-    method; a millionth bounds what one such mistake costs.
+    Posteriors of many votes are 0 or 1 in floating point, where the plain mean depends more on rounding than on the
+    method; a millionth bounds the cost of one mistake.
     """
     return float(log_losses(probabilities, truth).mean())
 
 
 def log_losses(probabilities: NDArray[np.floating], truth: IntArray) -> FloatArray:
-    """What each item adds to :func:`log_loss_of`, (n)."""
+    """The contribution of each item to :func:`log_loss_of`, (n)."""
     of_truth = probabilities[np.arange(len(truth)), truth].astype(np.float64)
     return np.asarray(-np.log(np.clip(of_truth, _MIN_PROBABILITY, 1.0)))
 
@@ -159,7 +159,7 @@ def calibration_error(confidence: FloatArray, right: NDArray[np.bool_]) -> float
     """The expected calibration error: ``sum_b n_b / n |right_b - confidence_b|`` over ten bins of equal width.
 
     Args:
-        confidence: probability of the label given, (n).
+        confidence: probability of the given label, (n).
         right: whether it was the true one, (n).
 
     Example:

@@ -1,4 +1,4 @@
-"""The watch: aggregation beside people who still label, round by round, for files and for servers.
+"""The watch: aggregation while annotators are still labelling, round by round, for files and for servers.
 
 >>> from rarevote.watch import Files, LabelsWatch
 >>> watch = LabelsWatch(Files(["labels.csv"]), Path("watched"))  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The watch of an audit: items are sent to a Label Studio project and its answers are read, up to the certificate."""
+"""The watch of an audit: items are sent to a Label Studio project and answers are read, until the certificate."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CERTIFICATE, PAGE = "certificate.json", "certificate.html"
 
 @dataclass(frozen=True)
 class AuditRound:
-    """Where an audit stands after a poll.
+    """The state of an audit after a poll.
 
     Attributes:
-        audit: as it is on the disk.
-        taken: answers that were taken in.
-        asked: items that are new in the project.
-        is_over: whether nothing more is asked; then result and certificate are written.
+        audit: the audit, as saved on disk.
+        taken: number of answers that were added.
+        asked: number of items that are new in the project.
+        is_over: whether no more items are needed; then result and certificate are written.
     """
 
     audit: Audit
@@ -40,11 +40,11 @@ class AuditRound:
 class AuditWatch:
     """An audit that is answered in a project.
 
-    The plan is saved before its items go into the project, and items that are there are not imported again: it can be
-    interrupted anywhere.
+    The plan is saved before its items are sent to the project, and existing items are not imported again: it can be
+    interrupted at any time.
 
     Args:
-        plan: the plan of the audit; labels and answers beside it are read as always.
+        plan: the plan of the audit; labels and answers beside it are read as usual.
         out: the folder of the results.
         review: the project.
 
@@ -58,7 +58,7 @@ class AuditWatch:
         self._warned: set[Any] = set()
 
     def poll(self) -> AuditRound:
-        """Take in the answers, draw the next items where all are answered, and put them into the project.
+        """Add the answers, draw the next items if all are answered, and send them to the project.
 
         Raises:
             InputError: an answer is not a class, or the server refuses.
@@ -73,7 +73,7 @@ class AuditWatch:
         return AuditRound(audit, taken, 0, is_over=True)
 
     def _take_in(self, audit: Audit) -> int:
-        """Give the answers to items that wait for one to the audit; returns how many there are."""
+        """Add the answers on open items to the audit; returns their number."""
         waiting = {str(task): task for task in audit.pending}
         rows = self.review.fetch()
         self._warn_of_changes(audit, rows)
@@ -107,7 +107,7 @@ class AuditWatch:
 
     def _finish(self, audit: Audit) -> None:
         """Write the result, the certificate, and its page."""
-        from rarevote.page.proved import write_proved_page  # with the charts, which nothing else here needs
+        from rarevote.page.proved import write_proved_page  # imports the charts, which nothing else here needs
 
         rows = result_columns(audit, self._crowd.annotations, self._crowd.shown)
         write_columns(rows, self.out / RESULT)

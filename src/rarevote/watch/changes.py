@@ -1,4 +1,4 @@
-"""What changed between two rounds: new votes, labels that flipped, annotators who stand out."""
+"""The changes between two rounds: new votes, changed labels, annotators who stand out."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True)
 class StandsOut:
-    """An annotator who surely recognises a class less often than chance.
+    """An annotator who recognises a class significantly less often than by chance.
 
     Attributes:
         worker: the annotator.
         of_class: the class.
         accuracy: share of the class that they label so.
         low: lower end of its 95% interval.
-        high: its upper end.
+        high: upper end of the interval.
     """
 
     worker: str
@@ -44,18 +44,18 @@ class StandsOut:
 
 @dataclass(frozen=True)
 class Changes:
-    """A round against the one before.
+    """The changes since the previous round.
 
     Attributes:
-        number: of the round.
-        n_votes: votes now.
-        new_votes: further votes of each annotator.
-        items_voted: items whose votes changed.
-        labelled: items that have their first label.
-        flipped: items whose label is another: task, before, now.
+        number: number of the round.
+        n_votes: current number of votes.
+        new_votes: number of new votes of each annotator.
+        items_voted: number of items whose votes changed.
+        labelled: number of items with their first label.
+        flipped: items whose label changed: task, before, now.
         stand_out: annotators who stand out.
-        newly: those of them who did not before.
-        state: what to remember.
+        newly: annotators who did not stand out before.
+        state: the state to save.
     """
 
     number: int
@@ -69,7 +69,7 @@ class Changes:
     state: WatchState
 
     def sentences(self) -> list[str]:
-        """What changed, for a person."""
+        """The changes as sentences."""
         busiest = sorted(self.new_votes.items(), key=lambda row: -row[1])
         people = ", ".join(f"{name} {count:,}" for name, count in busiest[:_MAX_NAMED])
         more = f" and {len(busiest) - _MAX_NAMED} more" if len(busiest) > _MAX_NAMED else ""
@@ -88,7 +88,7 @@ class Changes:
         return said
 
     def figures(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The changes for JSON."""
         return {
             "round": self.number,
             "votes": self.n_votes,
@@ -100,7 +100,7 @@ class Changes:
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Labels that flipped, as columns of a table."""
+        """Changed labels, as columns of a table."""
         names = ("task", "before", "now")
         return {name: as_name_array([row[k] for row in self.flipped]) for k, name in enumerate(names)}
 
@@ -109,12 +109,12 @@ _SHOWN = 10
 
 
 def compare(before: WatchState, result: Result, seen: str) -> Changes:
-    """What changed since the last round.
+    """The changes since the last round.
 
     Args:
-        before: what that saw.
-        result: the labels now.
-        seen: the fingerprint of what they were made from.
+        before: the state of that round.
+        result: the current labels.
+        seen: the fingerprint of their inputs.
     """
     votes = result.fitted.annotations
     labels = {str(task): str(label) for task, label in zip(result.tasks.tolist(), result.labels.tolist(), strict=True)}

@@ -1,8 +1,8 @@
-"""The watch of labels: whenever votes are new, aggregate, write, and push where a server is named.
+"""The watch of labels: on new votes, aggregate, write, and push if a server is named.
 
-A round reads the source, fits, decides, and compares with the round before; then it writes ``result.csv`` and
-``changes.csv`` and last ``watch.json``, each whole or not at all. Where a second project is named, items to review are
-sent there and the answers are read as gold.
+A round reads the source, fits, decides, and compares with the previous round; then it writes ``result.csv`` and
+``changes.csv`` and last ``watch.json``, each completely or not at all. If a second project is named, items to review
+are sent there and the answers are read as gold.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class WatchRound:
     """A round that found something new.
 
     Attributes:
-        changes: since the round before.
+        changes: changes since the previous round.
         result: the labels.
-        pushed: what was pushed, where there is a server.
-        asked: items sent to the review project.
-        answered: answers read from it, in total.
+        pushed: the result of the push, if there is a server.
+        asked: number of items sent to the review project.
+        answered: total number of answers read from it.
     """
 
     changes: Changes
@@ -59,17 +59,17 @@ class LabelsWatch:
     """Rounds of aggregation in one folder.
 
     Args:
-        source: where the votes are.
+        source: the source of the votes.
         out: the folder of the results.
         options: how to read the votes.
-        fit: fits a crowd, with the answers from the review project by task; :func:`rarevote.fit` if not given, with
+        fit: fits a crowd, with the answers from the review project by task; by default :func:`rarevote.fit`, with
             answers and the crowd's gold.
-        decide: decides a fit; its own rule if not given.
-        review: the project that items to review go into.
-        settings: any text that stands for how labels are made: another one means that they are made again.
+        decide: decides a fit; by default, the method's own rule.
+        review: the project for items to review.
+        settings: any text that identifies the settings: if it changes, labels are computed again.
 
     Raises:
-        InputError: the folder is that of another watch, or another process watches there.
+        InputError: the folder belongs to another watch, or another process uses it.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class LabelsWatch:
         self._last: str | None = None
 
     def poll(self) -> WatchRound | None:
-        """Look at the source, and make a round if it has anything new; None if not.
+        """Check the source, and run a round if it has anything new; None if not.
 
         Raises:
             InputError: the votes cannot be used, or a server refuses.
@@ -130,7 +130,7 @@ def _decide(fitted: Fitted) -> Result:
 
 
 def _in_population(answers: Mapping[str, str], crowd: Crowd) -> dict[Any, Any]:
-    """Answers by the names that the crowd has for its items; those on other items are left out."""
+    """Answers by the crowd's names of its items; answers on other items are left out."""
     names = {str(name): name for name in crowd.population.tolist()}
     return {names[task]: label for task, label in answers.items() if task in names}
 
@@ -140,7 +140,7 @@ def watching(out: Path) -> Iterator[None]:
     """The folder of a watch, for one process at a time.
 
     Raises:
-        InputError: another process has it, or it cannot be written to.
+        InputError: another process uses it, or it cannot be written to.
     """
     make_folder(out)
     try:
@@ -163,17 +163,17 @@ def rounds(
     sleep: Callable[[float], None],
     failed: Callable[[InputError], None],
 ) -> Iterator[Any]:
-    """What polls give, one after another, with pauses between them.
+    """The results of repeated polls, with pauses between them.
 
-    What fails the first time is raised. Later a server may be down for a while, or a file half written: ``failed``
-    hears of it, and the next poll tries again. A token that is refused, or a project that is gone, ends it.
+    An error in the first poll is raised. Later, a server can be down for a while, or a file incomplete: ``failed``
+    is called with it, and the next poll tries again. A refused token or a deleted project ends the loop.
 
     Args:
-        poll: makes a round, or gives None.
+        poll: runs a round, or returns None.
         every: seconds between two polls.
-        most: how many polls; without end if None.
-        sleep: waits.
-        failed: is called with what went wrong.
+        most: the number of polls; unlimited if None.
+        sleep: waits this many seconds.
+        failed: called with an error.
     """
     number = 0
     while most is None or number < most:

@@ -23,14 +23,14 @@ ANSWERS = "answers.json"
 class ReviewProject:
     """Items for an expert, and the expert's answers.
 
-    An item is there once, however often it is asked for: its name is in ``data.task``. Neither labels nor scores go
+    An item is added only once: its name is in ``data.task``. Labels and scores are not sent
     with it.
 
     Args:
-        project: on its server.
-        folder: where its answers are kept in a file.
-        question: which question of it, where it asks several.
-        max_review: how many items are open at a time, for review lists.
+        project: the project on its server.
+        folder: the folder for the file of its answers.
+        question: which question of the project, if it has several.
+        max_review: the largest number of open items, for review lists.
     """
 
     def __init__(
@@ -40,29 +40,29 @@ class ReviewProject:
         self._question, self._max_review = question, max_review
 
     def fetch(self) -> list[Said]:
-        """All answers that are in the project now."""
+        """Fetch all current answers of the project."""
         found = pull(self.project, self.path)
         return read_answers(self.path, question=self._question) if found.annotations else []
 
     def answers(self) -> dict[str, str]:
-        """The label of each answered item; where experts disagree there is none."""
+        """The label of each answered item; none if experts disagree."""
         said = adjudicated((str(row.task), row.label) for row in self.fetch())
         return {task: str(label) for task, label in said.items() if label is not None}
 
     def ask(self, result: Result, known: Mapping[Any, Any]) -> int:
-        """Put the items whose review is worth most into the project; returns how many are new in it."""
+        """Send the items most worth a review to the project; returns the number of new ones."""
         if self._max_review is None:
             return 0
         there = {str(task["data"].get(TASK_KEY)): is_answered(task) for task in tasks_in(self.path)}
         room = self._max_review - list(there.values()).count(False)
-        # Items without votes may get some yet; an answer about one teaches nothing about annotators.
+        # Items without votes can still get some; an answer on one shows nothing about annotators.
         listed = result.review(self._max_review + result.n_unvoted).items
         worth = [item.task for item in listed if item.row < result.fitted.annotations.n_tasks][: self._max_review]
         new = [task for task in worth if task not in known and str(task) not in there]
         return self.add(new[: max(room, 0)], result.fitted.crowd)
 
     def add(self, tasks: Iterable[Any], crowd: Crowd) -> int:
-        """Put items into the project unless they are there; returns how many were not."""
+        """Add items to the project unless they exist; returns the number of new ones."""
         wanted = list(tasks)
         if not wanted:
             return 0
@@ -73,7 +73,7 @@ class ReviewProject:
         )
 
     def _check_data(self, crowd: Crowd) -> None:
-        """Refuse a project whose labelling interface shows what the items do not have."""
+        """Refuse a project whose labelling interface needs data that the items do not have."""
         asked = self.project.info.get("parsed_label_config")
         controls = asked.values() if isinstance(asked, dict) else []
         shown = {str(one.get("value")) for control in controls for one in control.get("inputs") or []}

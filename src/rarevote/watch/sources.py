@@ -21,20 +21,20 @@ EXPORT = "export.json"
 
 
 class Source(Protocol):
-    """Where votes are."""
+    """A source of votes."""
 
     @property
     def title(self) -> str:
-        """What it is, so that a folder of results is known to be of it."""
+        """Its identity, to recognise a folder of its results."""
 
     def fetch(self) -> str | None:
-        """Make the votes readable; returns a text that differs if anything may have changed, None without votes."""
+        """Make the votes readable; returns a text that changes if the votes may have changed, None without votes."""
 
     def read(self, options: ReadOptions) -> Crowd:
         """The votes."""
 
     def push(self, result: Result) -> Pushed | None:
-        """Hand back the labels; None where nothing takes any."""
+        """Write the labels back; None if the source does not accept labels."""
 
 
 class Files:
@@ -42,7 +42,7 @@ class Files:
 
     Args:
         labels: files, folders and patterns.
-        items: the list of all items, where there is one.
+        items: the list of all items, if there is one.
     """
 
     def __init__(self, labels: Sequence[str], items: str | None = None) -> None:
@@ -50,7 +50,7 @@ class Files:
 
     @property
     def title(self) -> str:
-        """The files, by their whole names."""
+        """The files, by their full paths."""
         return ", ".join(str(Path(one).absolute()) for one in self.labels)
 
     def fetch(self) -> str:
@@ -62,19 +62,19 @@ class Files:
         return read(self.labels, options)
 
     def push(self, result: Result) -> Pushed | None:
-        """Files take no labels: nothing is done."""
+        """Do nothing: files do not accept labels."""
         del result
         return None
 
 
 class LabelStudioProject:
-    """A project of Label Studio, kept in a file.
+    """A project of Label Studio, stored in a file.
 
     Args:
-        project: on its server.
-        folder: where the file is.
-        pushes: whether labels go back as predictions.
-        column: a column of the tasks' data to keep up to date.
+        project: the project on its server.
+        folder: the folder of the file.
+        pushes: whether to write labels back as predictions.
+        column: a column of the tasks' data to update.
     """
 
     def __init__(self, project: Project, folder: Path, *, pushes: bool = True, column: Column | None = None) -> None:
@@ -83,11 +83,11 @@ class LabelStudioProject:
 
     @property
     def title(self) -> str:
-        """Which project on which server."""
+        """The project and its server."""
         return self.project.title
 
     def fetch(self) -> str | None:
-        """Fetch what changed; None where nothing has been annotated yet."""
+        """Fetch what changed; None if nothing has been annotated yet."""
         found = pull(self.project, self.path)
         return labels_sha256([self.path], None) if found.annotations else None
 

@@ -1,6 +1,6 @@
-"""The memory of a watch: what the last round saw, in one file, so that an interrupted watch resumes.
+"""The saved state of a watch: what the last round saw, in one file, so that an interrupted watch can resume.
 
-It is written last in a round: a round that was interrupted before is made again from the start, and nothing of it is
+It is written last in a round: an interrupted round is repeated from the start, and nothing of it is
 counted twice.
 """
 
@@ -29,11 +29,11 @@ class WatchState:
 
     Attributes:
         source: what is watched.
-        rounds: how many rounds there were.
+        rounds: number of rounds.
         seen: fingerprint of votes, gold and settings.
-        n_votes: how many votes.
-        workers: votes of each annotator.
-        labels: label of each item, empty where there is no answer.
+        n_votes: number of votes.
+        workers: number of votes of each annotator.
+        labels: label of each item, empty for no answer.
         votes: fingerprint of the votes on each item.
         stand_out: annotators who stood out.
     """
@@ -49,10 +49,10 @@ class WatchState:
 
     @classmethod
     def load(cls, folder: Path, source: str) -> WatchState:
-        """What the last round in a folder saw; nothing where there was none.
+        """The state of the last round in a folder; empty if there was none.
 
         Raises:
-            InputError: the file is damaged, or the folder is that of another watch.
+            InputError: the file is damaged, or the folder belongs to another watch.
         """
         path = folder / FILE
         if not path.exists():
@@ -74,14 +74,14 @@ class WatchState:
         return state
 
     def save(self, folder: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write it, completely or not at all."""
         with replacing(folder / FILE) as temporary:
             text = json.dumps({"format": _FORMAT, **asdict(self)}, ensure_ascii=False)
             temporary.write_text(text, encoding="utf-8")
 
 
 def votes_by_task(votes: Annotations) -> dict[str, str]:
-    """A fingerprint of the votes on each item, in whatever order they came."""
+    """A fingerprint of the votes on each item, independent of their order."""
     workers, classes = list(map(str, votes.workers.tolist())), list(map(str, votes.classes.tolist()))
     starts, found = votes.task_ptr.tolist(), {}
     worker, label = votes.worker.tolist(), votes.label.tolist()
@@ -92,13 +92,13 @@ def votes_by_task(votes: Annotations) -> dict[str, str]:
 
 
 def votes_by_worker(votes: Annotations) -> dict[str, int]:
-    """How many votes each annotator cast."""
+    """Number of votes of each annotator."""
     names = list(map(str, votes.workers.tolist()))
     return {names[code]: count for code, count in sorted(Counter(votes.worker.tolist()).items())}
 
 
 def fingerprint(by_task: Mapping[str, str], gold: Mapping[Any, Any], n_unvoted: int, settings: str) -> str:
-    """A fingerprint of everything that labels follow from."""
+    """A fingerprint of everything that the labels depend on."""
     known = sorted((str(task), str(label)) for task, label in gold.items())
     return _hash([sorted(by_task.items()), known, n_unvoted, settings])
 

@@ -1,1 +1,1 @@
-"""Servers of labelling platforms, one module each; nothing here loads unless a live verb is used."""
+"""Servers of labelling platforms, one module each; nothing here is imported unless a live command is used."""

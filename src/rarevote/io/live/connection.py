@@ -1,7 +1,7 @@
-"""The connection to a server: one token, requests of bounded size and time, retries, errors in words.
+"""The connection to a server: one token, requests with limits of size and time, retries, readable errors.
 
-The token travels in one header to one host and nowhere else: plain http is for loopback only, a redirect to another
-host is refused, and whatever a server answers is searched for the token before it is quoted.
+The token is sent in one header to one host only: plain http is allowed only for loopback, a redirect to another
+host is refused, and a server's answer is searched for the token before it is quoted.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 #: the largest answer that is read, in bytes; a page of tasks has far fewer
 MAX_ANSWER = 256 << 20
-_CONNECT, _SILENCE, _WHOLE = 10.0, 60.0, 300.0  # seconds: to connect, between two pieces, for a whole answer
+_CONNECT, _SILENCE, _WHOLE = 10.0, 60.0, 300.0  # seconds: to connect, between two chunks, for a whole answer
 _WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds before each further try
-_LONGEST_WAIT = 60.0  # whatever a server asks for
+_LONGEST_WAIT = 60.0  # even if a server requests more
 _MAX_REDIRECTS = 3
 _REDIRECTS = (301, 302, 303, 307, 308)
 _HIDDEN = "[hidden]"
 
 
 class ServerError(InputError):
-    """A server refuses, or answers what cannot be used."""
+    """A server refuses, or its answer cannot be used."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -38,15 +38,15 @@ class ServerError(InputError):
 
 
 class ServerDownError(ServerError):
-    """A server does not answer, or is too busy: the same may work later."""
+    """A server does not answer, or is too busy: the request may work later."""
 
 
 class UnsureError(ServerDownError):
-    """A request that must not be made twice has failed, and the server may have followed it or not."""
+    """A request that must not be repeated failed, and it is not known whether the server processed it."""
 
 
 class Secret:
-    """A token, which is shown nowhere.
+    """A token, which is never shown.
 
     >>> Secret("abc")
     [hidden]
@@ -63,20 +63,20 @@ class Secret:
 
 
 class Credentials(Protocol):
-    """What a platform asks for in the header of a request."""
+    """The credentials in the header of a request."""
 
     def header(self, connection: Connection, *, fresh: bool) -> str:
-        """The value of ``Authorization``; a new one if ``fresh``, since the last was refused."""
+        """The value of ``Authorization``; a new one if ``fresh``, because the last was refused."""
 
     def secrets(self) -> list[str]:
         """Every text that must not be shown."""
 
 
 def check_url(url: str) -> str:
-    """The address of a server, without a slash at its end.
+    """The address of a server, without a trailing slash.
 
     Raises:
-        ParameterError: it is not https, nor http on this machine, or has parts that no such address has.
+        ParameterError: it is not https, nor http on this machine, or has parts that it must not have.
 
     >>> check_url("https://labels.example.org/")
     'https://labels.example.org'
@@ -103,7 +103,7 @@ def check_url(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name is this machine's.
+    """Whether a host name means this machine.
 
     >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "127.evil.example", "10.0.0.1")]
     [True, True, True, False, False]
@@ -117,7 +117,7 @@ def is_loopback(host: str) -> bool:
 
 
 def http_library() -> Any:
-    """The library that speaks to servers.
+    """The HTTP library.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -130,8 +130,8 @@ class Connection:
 
     Args:
         url: the address of the server.
-        credentials: say what goes into the header; None for requests without one.
-        title: what messages call the platform.
+        credentials: credentials for the header; None for requests without them.
+        title: the name of the platform in messages.
     """
 
     def __init__(
@@ -149,13 +149,13 @@ class Connection:
             timeout=library.Timeout(_SILENCE, connect=_CONNECT),
             follow_redirects=False,
             verify=self.url.startswith("https:"),  # without TLS there is nothing to verify
-            # A proxy of the environment is for other machines; this one is spoken to directly.
+            # A proxy from the environment is for other machines; this machine is accessed directly.
             trust_env=not is_loopback(host),
             headers={"Accept": "application/json", "User-Agent": "rarevote"},
         )
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._client.close()
 
     def __enter__(self) -> Connection:
@@ -175,20 +175,20 @@ class Connection:
         signed: bool = True,
         expected: tuple[int, ...] = (),
     ) -> Any:
-        """What the server answers, from JSON; None where it answers nothing.
+        """The server's answer, from JSON; None if it is empty.
 
         Args:
             method: such as "GET".
-            path: below the address of the server.
-            params: of the query.
-            body: sent as JSON.
-            once: the request must not be made twice: where it is not known whether the server followed it, it is not
+            path: path below the address of the server.
+            params: parameters of the query.
+            body: the body, sent as JSON.
+            once: the request must not be made twice: if it is not known whether the server processed it, it is not
                 repeated.
-            signed: whether the token goes with it.
-            expected: further status codes to return as ``(code, answer)`` in place of an error.
+            signed: whether to send the token.
+            expected: further status codes to return as ``(code, answer)`` instead of an error.
 
         Raises:
-            UnsureError: with ``once``, where the server may have followed the request or not.
+            UnsureError: with ``once``, if it is not known whether the server processed the request.
             ServerDownError: there is no answer, or only that the server is busy, after several tries.
             ServerError: the server refuses, or its answer cannot be read.
         """
@@ -198,7 +198,7 @@ class Connection:
             try:
                 status, answer, retry_after = self._ask(method, path, params, content, signed=signed)
                 if status == 401 and signed and self._credentials is not None:
-                    # The key that a personal token was exchanged for lasts for minutes.
+                    # The key from a personal token is only valid for minutes.
                     status, answer, retry_after = self._ask(method, path, params, content, signed=True, fresh=True)
             except self._errors.TimeoutException as error:
                 reached = not isinstance(error, (self._errors.ConnectTimeout, self._errors.PoolTimeout))
@@ -237,7 +237,7 @@ class Connection:
         signed: bool,
         fresh: bool = False,
     ) -> tuple[int, Any, float | None]:
-        """Status, answer, and how long to wait before a further try, where the server says."""
+        """Status, answer, and how long to wait before a further try, if the server says so."""
         headers = {"Content-Type": "application/json"} if content is not None else {}
         if signed and self._credentials is not None:
             headers["Authorization"] = self._credentials.header(self, fresh=fresh)
@@ -274,7 +274,7 @@ class Connection:
             return parse_json(text)
         except ValueError:
             if response.status_code >= 400:
-                return None  # a page for people: the status says what there is to know
+                return None  # an HTML page: the status is enough
             raise ServerError(
                 f"{self.url}: does not respond with JSON; check that it is the address of {self.title}, without a "
                 "page's path"
@@ -292,7 +292,7 @@ class Connection:
         return ServerError(f"{self.url}: rejects {path} with status {status}{why}", status)
 
     def _detail(self, answer: Any) -> str:
-        """What the server says about a refusal, as far as it is short and holds no token."""
+        """The server's reason for a refusal, if it is short and contains no token."""
         if isinstance(answer, dict):
             answer = answer.get("validation_errors") or answer.get("detail") or answer
         text = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer, default=str)
@@ -314,6 +314,6 @@ def _origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds that the server asks to wait; None where it names a date or nothing."""
+    """Seconds to wait that the server requests; None if it gives a date or nothing."""
     text = response.headers.get("retry-after", "")
     return float(text) if text.isdecimal() else None

@@ -1,10 +1,10 @@
 """A Label Studio server: its projects, read and written through its API.
 
 Tokens are of two kinds. A personal access token is a JWT, exchanged at ``/api/token/refresh/`` for a key that lasts
-five minutes; a legacy token goes into the header as it is. Both come from ``LABEL_STUDIO_API_KEY``.
+five minutes; a legacy token is sent in the header unchanged. Both come from ``LABEL_STUDIO_API_KEY``.
 
-What is ours on the server has our name: predictions have the model version "rarevote", and a task whose data got a
-column of ours says so in its ``meta``: a column of others is never overwritten, and ours are not shown to an expert.
+Our data on the server are marked: predictions have the model version "rarevote", and a task whose data have a
+column of ours say so in ``meta``: other columns are never overwritten, and ours are not shown to an expert.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TITLE = "Label Studio"
 TOKEN_VARIABLE = "LABEL_STUDIO_API_KEY"
 BATCH = 500  # predictions or tasks in one request
 PAGE = 100  # tasks of one answer
-_LIFE = 240.0  # seconds that a key is used; it lasts 300
+_LIFE = 240.0  # seconds that a key is used; it is valid for 300
 _FEW = {"fields": "task_only", "include": "id,data,meta"}  # what the server gathers four times as fast
-_TRIES = 3  # of a whole push, where it is not known what the server followed
+_TRIES = 3  # tries of a whole push, if it is not known which requests succeeded
 
-#: what to know where annotators see our labels before they answer
+#: a caution for annotators who see our labels before they answer
 PRELABELLED = (
     f"the project shows predictions of {MODEL_NAME} to annotators before they answer: votes that start from this label "
     "are not independent. Choose another model, or none, in the project's settings (Annotation)"
@@ -43,7 +43,7 @@ Record = dict[str, Any]
 
 
 def token_from_environment() -> Secret | None:
-    """The token that the environment has, or None."""
+    """The token from the environment, or None."""
     text = os.environ.get(TOKEN_VARIABLE, "").strip()
     return Secret(text) if text else None
 
@@ -53,7 +53,7 @@ class Token:
 
     Args:
         secret: the token.
-        clock: gives the time in seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, secret: Secret, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -110,13 +110,13 @@ def _is_jwt(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push did.
+    """The result of a push.
 
     Attributes:
-        predictions: tasks that have a prediction of ours now.
-        deleted: predictions of an earlier push that were removed.
-        gone: labels whose tasks the project does not have any more.
-        patched: tasks whose column changed.
+        predictions: number of tasks that now have our prediction.
+        deleted: number of removed predictions of an earlier push.
+        gone: number of labels whose tasks are no longer in the project.
+        patched: number of tasks whose column changed.
     """
 
     predictions: int
@@ -130,11 +130,11 @@ class Project:
 
     Args:
         url: the address of the server: https, or http on this machine.
-        number: of the project, as in the address of its page.
-        token: a personal access token or a legacy one; that of ``LABEL_STUDIO_API_KEY`` if not given.
+        number: number of the project, as in the address of its page.
+        token: a personal access token or a legacy one; by default, that of ``LABEL_STUDIO_API_KEY``.
 
     Raises:
-        ParameterError: there is no token, or the address is not one that a token is sent to.
+        ParameterError: there is no token, or a token must not be sent to this address.
         MissingExtraError: httpx is not installed.
     """
 
@@ -154,11 +154,11 @@ class Project:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"project {self.number} at {self.url}"
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._server.close()
 
     def __enter__(self) -> Project:
@@ -175,7 +175,7 @@ class Project:
         """The settings of the project, as the server has them.
 
         Raises:
-            ServerError: there is no such project, or the token may not see it.
+            ServerError: there is no such project, or the token does not give access to it.
         """
         if self._info is None:
             try:
@@ -196,7 +196,7 @@ class Project:
         return self._info
 
     def people(self) -> dict[int, str]:
-        """E-mail addresses of the users, by number; of those that the server shows to the token's owner."""
+        """E-mail addresses of the users, by number; only users that the server shows to the token's owner."""
         try:
             users = self._server.request("GET", "/api/users/")
         except ServerError as error:
@@ -217,14 +217,14 @@ class Project:
         return _count(page, "total"), _count(page, "total_annotations")
 
     def tasks(self, *, since: str | None = None, whole: bool = True) -> Iterator[Record]:
-        """All tasks by their numbers, or those that changed.
+        """All tasks in the order of their numbers, or only those that changed.
 
         Args:
-            since: a time as the server writes it; only tasks that were changed after it.
-            whole: whether annotations come with them; if not, only number, data and meta.
+            since: a time in the server's format; only tasks changed after it.
+            whole: whether to include annotations; if not, only number, data and meta.
         """
         changed = [] if since is None else [_above("updated_at", "Datetime", since)]
-        # The data as they were imported: addresses in a storage are not resolved for a browser.
+        # The data as imported: storage addresses are not resolved for a browser.
         params = {**({"fields": "all"} if whole else _FEW), "resolve_uri": "false", "page_size": PAGE}
         last = 0
         while True:
@@ -242,7 +242,7 @@ class Project:
                 return
 
     def created_at(self, task: int) -> str | None:
-        """When a task was made; None where the project has no such task."""
+        """When a task was created; None if the project has no such task."""
         found = self._server.request("GET", f"/api/tasks/{task}/", params={"resolve_uri": "false"}, expected=(404,))
         if isinstance(found, tuple) or not isinstance(found, dict) or found.get("project") != self.number:
             return None
@@ -258,17 +258,17 @@ class Project:
         column: tuple[str, Mapping[int, float]] | None = None,
         progress: Callable[[int], None] = lambda _done: None,
     ) -> Pushed:
-        """Put predictions beside the tasks, in place of those of an earlier push.
+        """Add predictions to the tasks, replacing those of an earlier push.
 
-        A push that was interrupted leaves a part of them; the next one begins by removing them.
+        An interrupted push leaves a part of them; the next push removes them first.
 
         Args:
             predictions: ``{"task": number, "result": [...], "score": p}`` each.
-            column: a name and the numbers of tasks: a column of the tasks' data.
-            progress: is called with how many predictions are there.
+            column: a name and numbers by task: a column for the tasks' data.
+            progress: called with the number of predictions so far.
 
         Raises:
-            InputError: the data have a column of that name that is not ours; nothing was changed.
+            InputError: the data have another column with this name; nothing was changed.
         """
         existing = {int(task["id"]): task for task in self.tasks(whole=False)}
         kept = [one for one in predictions if one["task"] in existing]
@@ -279,19 +279,19 @@ class Project:
         return Pushed(len(kept), deleted, len(predictions) - len(kept), patched)
 
     def shows_predictions(self) -> bool:
-        """Whether annotators begin with a prediction of ours in front of them."""
+        """Whether annotators see our prediction when they start."""
         return bool(self.info.get("show_collab_predictions")) and self.info.get("model_version") == MODEL_NAME
 
     def n_predictions(self) -> int:
-        """How many predictions of ours the project has."""
+        """Number of our predictions in the project."""
         found = self._server.request("GET", f"/api/projects/{self.number}/model-versions/")
         count = found.get(MODEL_NAME, 0) if isinstance(found, dict) else 0
         return count if isinstance(count, int) else 0
 
     def add_tasks(self, records: Sequence[Record]) -> int:
-        """Import tasks that the project does not have yet, by ``data.task``; returns how many were missing.
+        """Import tasks that the project does not have yet, by ``data.task``; returns the number of added tasks.
 
-        A request of which it is not known whether the server followed it is not repeated: what is there is looked at
+        If it is not known whether a request succeeded, it is not repeated: the project is read
         again.
         """
         wanted = {str(record["data"][TASK_KEY]): record for record in records}
@@ -320,7 +320,7 @@ class Project:
         return page
 
     def _replace(self, predictions: Sequence[Record], progress: Callable[[int], None]) -> int:
-        """Remove our predictions, import these, and see that the server has as many; returns how many were removed."""
+        """Remove our predictions, import these, and check their number on the server; returns how many were removed."""
         place, deleted = f"/api/projects/{self.number}", None
         for _ in range(_TRIES):
             answer = self._server.request("DELETE", f"{place}/model-versions/", body={"model_version": MODEL_NAME})
@@ -343,7 +343,7 @@ class Project:
         )
 
     def _check_taken(self, answer: Any, batch: Sequence[Record]) -> None:
-        """A prediction that does not fit the labelling interface is left out by the server without a word."""
+        """Check the number of predictions: the server drops those that do not match the labelling interface."""
         taken = answer.get("created") if isinstance(answer, dict) else None
         if taken != len(batch):
             question = next((entry["from_name"] for one in batch for entry in one["result"]), None)
@@ -405,7 +405,7 @@ def _deleted(answer: Any) -> int:
 
 
 def pushed_words(done: Pushed, project: Project) -> str:
-    """What a push did, in a sentence."""
+    """The result of a push as a sentence."""
     parts = [f"{counted(done.predictions, 'prediction')} of {MODEL_NAME} in {project.title}"]
     if done.deleted:
         parts.append(f"{done.deleted:,} of an earlier push replaced")

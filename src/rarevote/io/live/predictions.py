@@ -1,4 +1,4 @@
-"""Predictions for the tasks of a project, from a result and the export that it was made from."""
+"""Predictions for the tasks of a project, from a result and its export."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rarevote.io.platforms.label_studio import check
 from rarevote.io.platforms.write_back import labelled_records
 from rarevote.io.read.results import ResultFile
 
-_CLASS = "p_"  # what the name of a column of probabilities begins with, before the class
-_DIGITS = 4  # of a number in a column: a change that nobody would see is not sent
+_CLASS = "p_"  # prefix of a column of probabilities, before the class
+_DIGITS = 4  # digits of a number in a column: smaller changes are not sent
 
 
 def predictions(
@@ -22,7 +22,7 @@ def predictions(
     """One record for each labelled task: ``{"task", "result", "score"}``.
 
     Args:
-        export: the full JSON export of the project that the labels were made from.
+        export: the full JSON export of the project behind the labels.
         tasks: the tasks of the result.
         labels: the label of each; tasks whose label is empty are left out.
         scores: the probability of each label.
@@ -48,7 +48,7 @@ def check_export(export: Export) -> None:
 
 
 def predictions_of_file(result: ResultFile, export: Export) -> list[dict[str, Any]]:
-    """Those of a result that was read from a file."""
+    """The predictions of a result that was read from a file."""
     return predictions(export, result.labels, result.labels.values(), _scores(result))
 
 
@@ -64,7 +64,7 @@ class Column:
     """A column of numbers for the tasks' data.
 
     Args:
-        text: ``p_CLASS`` for the probability of a class, and after ``=`` the name that the column gets, if another.
+        text: ``p_CLASS`` for the probability of a class, and after ``=`` another name for the column, if wanted.
 
     Example:
         >>> Column("p_defect").name, Column("p_defect=risk").name
@@ -85,7 +85,7 @@ class Column:
             classes: names of the classes.
             tasks: names of the tasks.
             p: probability of every class, (n_tasks, n_classes).
-            export: where the tasks are from.
+            export: the export of the tasks.
 
         Raises:
             ParameterError: there is no such class.
@@ -100,7 +100,7 @@ class Column:
         return {_number(task): round(float(p[row, k]), _DIGITS) for row, task in enumerate(tasks)}
 
     def numbers_of_file(self, result: ResultFile, export: Export) -> dict[int, float]:
-        """Those of a result that was read from a file.
+        """The numbers from a result that was read from a file.
 
         Raises:
             InputError: it has no probabilities.

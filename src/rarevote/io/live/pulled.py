@@ -1,7 +1,7 @@
-"""A pulled file: the tasks of a project with their annotations, as Label Studio's JSON export has them.
+"""A pulled file: the tasks of a project with their annotations, in the format of Label Studio's JSON export.
 
-The file of an earlier pull is brought up to date: only tasks that changed since are asked for. What was deleted on the
-server shows in the numbers of tasks and annotations, and then everything is asked for again. Annotators have their
+The file of an earlier pull is updated: only tasks that changed since are requested. Deletions on the
+server show in the numbers of tasks and annotations, and then everything is requested again. Annotators have their
 names beside their numbers, and predictions that ``rarevote push`` made are left out.
 """
 
@@ -22,19 +22,20 @@ from rarevote.io.platforms.json_stream import walk_objects
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import check_place
 
-# A task is stamped before it is stored: one that was changed at the same time may appear later, with an earlier time.
+# A task gets its time before it is stored: a task that was changed at the same time can appear later, with an earlier
+# time.
 _OVERLAP = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Pulled:
-    """What a pull gave.
+    """The result of a pull.
 
     Attributes:
-        tasks: in the file.
-        annotations: in the file, those that were cancelled left out.
-        changed: tasks that were asked for.
-        whole: whether that was all of them.
+        tasks: number of tasks in the file.
+        annotations: number of annotations in the file, without cancelled ones.
+        changed: number of tasks that were requested.
+        whole: whether all tasks were requested.
     """
 
     tasks: int
@@ -45,7 +46,7 @@ class Pulled:
 
 @dataclass
 class _Earlier:
-    """What an earlier pull left: how much, up to when, and its first task."""
+    """The file of an earlier pull: its sizes, its latest time, and its first task."""
 
     first: int | None = None
     created: str = ""
@@ -54,22 +55,22 @@ class _Earlier:
 
 
 def check_file(path: Path) -> None:
-    """Refuse, before anything is fetched, a place that the tasks could not go to in the end."""
+    """Refuse a path that cannot be written to, before anything is fetched."""
     if path.suffix.lower() != ".json":
         raise InputError(f"{path}: the tasks are written as JSON; use a name that ends in .json")
     check_place(path)
 
 
 def pull(project: Project, path: Path, *, progress: Callable[[int], None] = lambda _done: None) -> Pulled:
-    """Write the tasks of a project to a file, or bring the file of an earlier pull up to date.
+    """Write the tasks of a project to a file, or update the file of an earlier pull.
 
     Args:
-        project: which project.
-        path: the file; it appears whole or not at all.
-        progress: is called with how many tasks were asked for.
+        project: the project.
+        path: the file; it is written completely or not at all.
+        progress: called with the number of tasks received.
 
     Raises:
-        InputError: the file holds something else than tasks of this project, or the server refuses.
+        InputError: the file does not contain tasks of this project, or the server refuses.
     """
     _ = project.info  # a wrong project is refused before anything is read
     people = project.people()
@@ -79,7 +80,7 @@ def pull(project: Project, path: Path, *, progress: Callable[[int], None] = lamb
         changed = {int(task["id"]): task for task in _counted(project.tasks(since=since), progress)}
         found = _write(path, _merged(path, changed), people)
         n_tasks, n_annotations = project.counts()
-        # More is what people did meanwhile, and the next pull brings; fewer was deleted.
+        # More tasks were added meanwhile, and the next pull gets them; fewer means deletions.
         if n_tasks >= found[0] and n_annotations >= found[1]:
             return Pulled(*found, len(changed), whole=False)
     found = _write(path, _counted(project.tasks(), progress), people)
@@ -98,7 +99,7 @@ def is_answered(task: Mapping[str, Any]) -> bool:
 
 
 def _earlier(path: Path, project: Project) -> _Earlier | None:
-    """What is in the file of an earlier pull; None where there is none."""
+    """The contents of the file of an earlier pull; None if there is none."""
     if not path.exists():
         return None
     found = _Earlier()
@@ -122,7 +123,7 @@ def _own_tasks(path: Path, project: Project) -> Iterator[Mapping[str, Any]]:
 
 
 def _since(earlier: _Earlier, project: Project) -> str | None:
-    """The time after which changes are to be asked for; None where the file is of no use."""
+    """The time after which changes are requested; None if the file cannot be used."""
     if earlier.first is None or project.created_at(earlier.first) != earlier.created:
         return None  # of another server, or its first task was deleted
     try:
@@ -133,7 +134,7 @@ def _since(earlier: _Earlier, project: Project) -> str | None:
 
 
 def _merged(path: Path, changed: dict[int, dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The tasks of a file with those that changed in their places, new ones at the end."""
+    """The tasks of a file with changed tasks replaced, and new ones at the end."""
     left = dict(changed)
     for task in tasks_in(path):
         yield left.pop(int(task["id"]), task)
@@ -141,13 +142,13 @@ def _merged(path: Path, changed: dict[int, dict[str, Any]]) -> Iterator[Mapping[
 
 
 def _write(path: Path, tasks: Iterable[Mapping[str, Any]], people: Mapping[int, str]) -> tuple[int, int]:
-    """Write the tasks; returns how many there are, and how many annotations were not cancelled."""
+    """Write the tasks; returns the numbers of tasks and of annotations that were not cancelled."""
     n_tasks = n_annotations = 0
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as handle:
         handle.write("[")
         for task in tasks:
             annotations = [_named(one, people) for one in task.get("annotations") or []]
-            # Ours are left out: as the vote of a model they would confirm themselves.
+            # Our predictions are left out: as votes of a model, they would confirm themselves.
             models = [one for one in task.get("predictions") or [] if one.get("model_version") != MODEL_NAME]
             handle.write(",\n" if n_tasks else "\n")
             json.dump({**task, "annotations": annotations, "predictions": models}, handle, ensure_ascii=False)

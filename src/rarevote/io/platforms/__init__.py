@@ -1,9 +1,9 @@
 """Exports of labelling platforms as rows of task, worker, label.
 
-Which platforms there are, :data:`PLATFORMS` says; nothing else repeats the list, and reading it imports no reader. To
-add one: write a module of its name with a function ``recognises(beginning)``, which knows its files, and a function
-``read(files, options)``; where labels can go back to it also ``check`` and ``labelled``, and where it says what is
-shown ``items`` (:mod:`.write_back`). Add a line here, a fixture and a section of ``docs/howto/platforms.md``.
+:data:`PLATFORMS` is the only list of platforms, and importing it imports no reader. To
+add one: write a module with its name and a function ``recognises(beginning)``, which recognises its files, and a
+function ``read(files, options)``; if labels can be written back, also ``check`` and ``labelled``, and if it marks what
+is shown ``items`` (:mod:`.write_back`). Add a line here, a fixture and a section of ``docs/howto/platforms.md``.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Platform:
     """One platform.
 
     Attributes:
-        name: on the command line; with underscores, that of its module.
-        title: for people.
-        columns: a pattern of which the header of each of its tables has a column; "" if it writes no tables.
-        keys: a pattern of which each of its JSON files has a key in one of the first records; "" if it writes none.
-        inner: the same, of keys at any depth.
-        loose: its files look like those of others: where two platforms know a file, it is the other's.
-        has_predictions: its exports may hold predictions of models.
-        takes_labels: labels can go back to it.
-        has_person_files: it is read from several files together, of which each may be one person's.
+        name: name on the command line; with underscores, the name of its module.
+        title: name in messages and docs.
+        columns: a pattern that matches a column in the header of each of its tables; "" if it writes no tables.
+        keys: a pattern that matches a key in one of the first records of its JSON files; "" if it writes none.
+        inner: the same, for keys at any depth.
+        loose: its files look like those of others: if two platforms recognise a file, the other one is chosen.
+        has_predictions: its exports can contain predictions of models.
+        takes_labels: labels can be written back to it.
+        has_person_files: it is read from several files together, one per person.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Platform:
         return import_module(f"rarevote.io.platforms.{self.name.replace('-', '_')}")
 
     def recognises(self, beginning: Beginning) -> bool:
-        """Whether a file is of this platform; its module is imported only if the names in the file say that it may."""
+        """Whether a file is of this platform; its module is imported only if the names in the file allow it."""
         for pattern, names in (
             (self.columns, beginning.header),
             (self.keys, beginning.keys),
@@ -104,9 +104,9 @@ _WINDOWS = "cp1252"
 
 
 def detect(path: str | Path) -> str | None:
-    """The platform that a file comes from, by its content, or None.
+    """The platform of a file, detected from its content, or None.
 
-    Only the beginning of the file is read. A plain table of tasks, workers and labels is none of the platforms.
+    Only the beginning of the file is read. A plain table of tasks, workers and labels belongs to no platform.
     """
     from rarevote.io.platforms.containers import open_export
 
@@ -164,7 +164,8 @@ def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = 
     try:
         return _read_question(reader, files, options)
     except NotUtf8Error as error:
-        # Files that were opened and saved on Windows; five bytes have no meaning there, and then the first error holds.
+        # Files that were opened and saved on Windows; five bytes are invalid in this encoding, and then the first error
+        # is raised.
         try:
             found = _read_question(reader, files.in_encoding(_WINDOWS), options)
         except NotUtf8Error:
@@ -175,7 +176,7 @@ def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = 
 
 
 def _read_question(reader: Platform, files: ExportFiles, options: ReadOptions) -> Export:
-    """The answers to the question that is meant, which is not known in every export before it was read."""
+    """The answers to the chosen question, which in some exports is only known after reading."""
     read = reader.module().read
     try:
         found: Export = read(files, options)
@@ -218,7 +219,7 @@ def export_annotations(
     """An export as the encoded crowd, its gold by task, and its shown columns by name and task.
 
     Args:
-        export: what :func:`read_export` gave.
+        export: the result of :func:`read_export`.
         **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of
             :meth:`rarevote.crowd.annotations.Annotations.from_arrays`.
     """

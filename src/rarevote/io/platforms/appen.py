@@ -1,15 +1,15 @@
 """Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment, or JSON.
 
-A task is ``_unit_id``, a worker ``_worker_id``. Questions and the data that was shown stand side by side without a
-mark; a question is known by its ``<question>_gold`` column, or because its answers differ within a unit; a column that
-is the same in all judgments of every unit is none. Tainted and rejected judgments do not count; ``_trust`` is left to
-the aggregation.
+A task is ``_unit_id``, a worker ``_worker_id``. Nothing distinguishes questions from the data that
+was shown; a question is recognised by its ``<question>_gold`` column, or because its answers differ within a unit; a
+column that is the same in all judgments of every unit is not a question. Tainted and rejected judgments do not count;
+``_trust`` is not used.
 
 Appen's report as JSON: one unit per line with its judgments.
 
 A task is the ``id`` of a unit, a worker the ``worker_id`` of a judgment in ``results.judgments``, a question a key of
-the judgment's ``data``. Unlike in the table, questions are marked as such; what was shown, and the gold as
-``<question>_gold``, stand in the unit's own ``data``. The aggregated report has no judgments.
+the judgment's ``data``. Unlike in the table, questions are marked as such; the data that was shown, and the gold as
+``<question>_gold``, are in the unit's own ``data``. The aggregated report has no judgments.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TAINTED = "tainted"
 
 
 def is_unit(record: Any) -> bool:
-    """Whether a record is a unit of one of Appen's reports, with its judgments or without."""
+    """Whether a record is a unit of one of Appen's reports, with or without its judgments."""
     if not isinstance(record, Mapping) or not isinstance(record.get("data"), Mapping):
         return False
     return isinstance(_judgments(record), list) or {"judgments_count", "results"} <= record.keys()
@@ -91,7 +91,7 @@ def _read_judgment(judgment: Any, task: str, where: str, collector: Collector, f
     if not isinstance(judgment, Mapping) or not isinstance(judgment.get("data"), Mapping):
         raise InputError(f"{where}: a judgment is not an object with data")
     given = judgment["data"]
-    # Keys with a mark before them are Appen's own: what was clicked, how long it took.
+    # Keys with a prefix are Appen's own: clicks and times.
     asked = [str(name) for name in given if not str(name).startswith("_")]
     collector.answering(task, base.shown_text(judgment.get("worker_id")) or None)
     for name in asked:
@@ -107,11 +107,11 @@ def _read_judgment(judgment: Any, task: str, where: str, collector: Collector, f
         choices = choices_in_value(answer, f"{where}: {taken[0]}")
         collector.vote(task, worker, choices, where, find, empty_is_no=isinstance(answer, list))
     else:
-        collector.leave_out(base.NO_ANSWER)  # it was not put: another answer made it needless
+        collector.leave_out(base.NO_ANSWER)  # it was not asked: another answer made it unnecessary
 
 
 def _right_answers(value: Any, where: str) -> list[str]:
-    """All that would be right: a list, or lines."""
+    """All right answers: a list, or lines."""
     if isinstance(value, str):
         return [line.strip() for line in value.split("\n") if line.strip()]
     return choices_in_value(value, where)
@@ -124,7 +124,7 @@ def _right_answers(value: Any, where: str) -> list[str]:
 _REASON = "_gold_reason"
 _UNIT, _WORKER, _TAINTED, _REJECTED = "_unit_id", "_worker_id", "_tainted", "_rejected"
 _TRUE = frozenset({"true", "1", "yes"})
-_SAMPLED_UNITS = 20_000  # by which columns that differ within a unit are found; their cells are kept in memory
+_SAMPLED_UNITS = 20_000  # rows used to find columns that differ within a unit; their cells are kept in memory
 
 _split = partial(choices_in_cell, separator="\n")
 
@@ -207,7 +207,7 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
         find = collector.finder(row)
         collector.item(task, find)
         if collector.options.gold_column is None and (known := text_in(row, question + GOLD)):
-            # Several lines are several answers that would all be right: no single one is known then.
+            # Several lines are several right answers: then there is no single gold label.
             collector.gold(task, _split(known, f"{where}, {question}{GOLD}"))
         collector.named_columns(task, find, where, _split)
         if text_in(row, _TAINTED).lower() in _TRUE:

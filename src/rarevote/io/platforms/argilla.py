@@ -1,18 +1,18 @@
-"""Argilla: its records in every form in which they leave it, and labels back to it as suggestions.
+"""Argilla: its records in every exported form, and labels written back as suggestions.
 
 * ``flat``, version 2 ``to_list(flatten=True)`` or a dataset on the hub: ``<q>.responses``, ``<q>.responses.users`` and
   ``<q>.responses.status`` are parallel lists; ``<q>.suggestion`` comes with ``.agent`` and ``.score``;
 * ``nested``, version 2 ``to_disk`` or ``to_list()``: ``responses.<q>`` is a list of ``{value, user_id}`` and has no
   status, because only submitted answers are written;
-* ``server``, what its API gives: ``responses`` is a list of ``{user_id, status, values: {<q>: {value}}}``;
+* ``server``, from its API: ``responses`` is a list of ``{user_id, status, values: {<q>: {value}}}``;
 * ``version 1``, on the hub: ``<q>`` is a list of ``{user_id, value, status}`` or an object of such lists, and
-  ``<q>-suggestion`` stands beside it;
+  ``<q>-suggestion`` is beside it;
 * ``single``, before there were questions: ``annotation`` of one ``annotation_agent`` and ``prediction``, a list of
   ``{label, score}``, of a ``prediction_agent``.
 
-Files are JSON (records, columns, records by id, a page of the API), JSON lines, Parquet, the folder that ``to_disk``
-makes, or that of a dataset on the hub. An answer counts if its status is ``submitted``, or if the form has no status.
-The record's own ``status`` is ignored: pending records have votes. Where the dataset's ``settings.json`` lies beside
+Files are JSON (records, columns, records by id, a page of the API), JSON lines, Parquet, the folder from ``to_disk``,
+or that of a dataset on the hub. An answer counts if its status is ``submitted``, or if the form has no status.
+The record's own ``status`` is ignored: pending records have votes. If the dataset's ``settings.json`` is beside
 the records, it says which questions are choices; without it the values decide, and a text question looks like a choice.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # records
 
 
-SINGLE = "single"  # the form without a way back
+SINGLE = "single"  # the form that cannot be written back
 _OF_ANSWER = ("user_id", "value", "status")
 
 
@@ -57,7 +57,7 @@ class Response(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """What a model suggests for one question."""
+    """A model's suggestion for one question."""
 
     value: Any
     agent: Any = None
@@ -83,8 +83,8 @@ def walk_records(files: ExportFiles) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _turned(value: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Records of an object of columns or of an object by id (``to_dict``), or of a page; None if it is none of them."""
-    for key in ("items", "rows"):  # of Argilla's API, of the hub's
+    """Records of an object of columns or of an object by id (``to_dict``), or of a page; None for other objects."""
+    for key in ("items", "rows"):  # of the APIs of Argilla and of the hub
         page = value.get(key)
         if isinstance(page, list) and page and all(isinstance(item, dict) for item in page):
             records = [item["row"] if isinstance(item.get("row"), dict) else item for item in page]
@@ -117,7 +117,7 @@ def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
             check_parquet(database, path, str(path), kinds)
             database.execute(*rows_of)
             names = list(kinds)
-            # What is damaged further down shows only when it is fetched.
+            # Damage further down shows only when rows are fetched.
             while rows := database.fetchmany(1_000):
                 for row in rows:
                     yield dict(zip(names, row, strict=True))
@@ -154,7 +154,7 @@ def _is_version_1(value: Any) -> bool:
 
 def as_record(fields: Mapping[str, Any]) -> Record:
     """The answers and suggestions of a record of any form."""
-    form = form_of(fields) or "version 1"  # early records that nobody has answered have no mark
+    form = form_of(fields) or "version 1"  # early records without answers have no mark
     readers = {"nested": _nested, "server": _server, "flat": _flat, "version 1": _version_1, SINGLE: _single}
     return readers[form](fields)
 
@@ -224,7 +224,7 @@ def _version_1(fields: Mapping[str, Any]) -> Record:
 def _single(fields: Mapping[str, Any]) -> Record:
     status = fields.get("status")
     known = {"Validated": "submitted", "Discarded": "discarded"}
-    # Without an annotation nobody has answered yet; the status alone says nothing.
+    # Without an annotation, there is no answer yet; the status alone does not show it.
     answered = fields["annotation"] is not None or status == "Discarded"
     answer = Response(fields["annotation_agent"], fields["annotation"], known.get(str(status), status))
     listed = fields["prediction"]
@@ -246,7 +246,7 @@ def _as_long(values: Any, size: int) -> list[Any]:
 
 
 def as_object(value: Any) -> Mapping[str, Any]:
-    """An object, also where it is written as text (the metadata of version 1)."""
+    """An object, even if it is stored as text (the metadata of version 1)."""
     if isinstance(value, str):
         try:
             value = parse_json(value)
@@ -267,7 +267,7 @@ def recognises(beginning: Beginning) -> bool:
     """Whether the first records of a file are Argilla's."""
     if not all(isinstance(record, dict) for record in beginning.records):
         return False
-    # Early versions leave an empty list where nobody has answered: another record tells.
+    # Early versions have an empty list without answers: another record shows the form.
     return any(form_of(record) is not None or _turned(record) is not None for record in beginning.records)
 
 
@@ -302,7 +302,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 
 
 def _read_unmarked(fields: Mapping[str, Any], number: int, where: str, collector: Collector) -> None:
-    """A record of an early version that nobody has answered."""
+    """Read a record of an early version without answers."""
     collector.item(record_id(fields, number, where), collector.finder(as_object(fields.get("metadata")), fields))
 
 
@@ -339,7 +339,7 @@ def _read_record(
                 continue
             choices = _choices(response.value, f"{where}: {question}", collector)
             user = as_text(response.user, f"{where}: user of {question}")
-            user = None if user == "None" else user  # how version 2 writes a user that is gone
+            user = None if user == "None" else user  # how version 2 writes a deleted user
             # A question left open has no value; an empty list is a submitted "none of them".
             collector.vote(task, user, choices, where, find, empty_is_no=isinstance(response.value, list))
     for question, suggestion in record.suggestions.items():
@@ -355,7 +355,7 @@ def _read_record(
 def _is_choice(
     question: str, values: list[Any], collector: Collector, kinds: Mapping[str, str], other: dict[str, str]
 ) -> bool:
-    """Whether a question is answered by choosing; without settings the values tell."""
+    """Whether a question is answered by choosing; without settings, the values decide."""
     kind = kinds.get(question)
     if kind is None and any(isinstance(value, Mapping) or _is_structured(value) for value in values):
         kind = "ranking or span"
@@ -375,21 +375,21 @@ def _choices(value: Any, where: str, collector: Collector) -> list[str]:
 
 
 def _question_kinds(path: Path) -> dict[str, str]:
-    """Types of the questions where the dataset's settings lie beside the records."""
+    """Types of the questions, if the dataset's settings are beside the records."""
     folder = path if path.is_dir() else path.parent
-    # Beside the records, or, in a clone of the hub, above the folder with the Parquet files.
+    # Beside the records, or, in a clone of the hub, in the parent of the folder with the Parquet files.
     for place in [folder / name for name in _SETTINGS_PLACES] + [folder.parent / _SETTINGS_PLACES[0]]:
         try:
             settings = parse_json(place.read_text(encoding="utf-8"))
             questions = settings["questions"]
             return {str(entry["name"]): str(entry["settings"]["type"]) for entry in questions}
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # no settings, or somebody else's: the values tell
+            continue  # no settings, or those of another tool: the values decide
     return {}
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# labels back: records in the form in which they came, with the aggregated label as a suggestion
+# labels back: records in their original form, with the aggregated label as a suggestion
 
 
 _NOT_FIELDS = ("id", "external_id", "_server_id", "status", "metadata", "event_timestamp")
@@ -406,7 +406,7 @@ def check(details: Mapping[str, Any]) -> None:
 def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """The records of an export with their labels, and whether each got one."""
+    """The records of an export with their labels, and whether each has one."""
     several = export.multilabel or export.details.get("several", False)
     for number, fields in walk_records(files):
         item = record_id(fields, number, f"{export.path}: record {number:,}")
@@ -421,7 +421,7 @@ def labelled(
 
 
 def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every record of an export with its fields; metadata, which may hold a model's word, are not among them."""
+    """Every record of an export with its fields; without metadata, which may contain a model's answer."""
     for number, record in walk_records(files):
         yield record_id(record, number, f"{export.path}: record {number:,}"), _fields(record)
 
@@ -440,7 +440,7 @@ def _fields(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _without_answers(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A record in its own form with its answers taken out."""
+    """A record in its own form without its answers."""
     form = form_of(fields)
     if form in ("nested", "server"):
         return {**fields, "responses": {} if form == "nested" else []}
@@ -469,7 +469,7 @@ def _with_suggestion(
         others = [entry for entry in given or () if as_object(entry).get("question_name") != question]
         own = {"question_name": question, "type": "model", "value": value, "score": score, "agent": agent}
         return {**record, "suggestions": [*others, own]}
-    # Version 1 knows one score per suggestion.
+    # Version 1 has one score per suggestion.
     known = [entry for entry in (score if isinstance(score, list) else [score]) if entry is not None]
     about = {"type": "model", "score": min(known, default=None), "agent": agent}
     return {**record, f"{question}-suggestion": value, f"{question}-suggestion-metadata": about}

@@ -1,10 +1,10 @@
-"""ASReview's export of a screening: the user's own columns, then ``asreview_label`` and what else it knows of a record.
+"""ASReview's export of a screening: the user's own columns, then ``asreview_label`` and other columns of ASReview.
 
 A label is 1 (relevant) or 0; records that were not seen have none, and are items without votes. A project is screened
-by one person, or by several of whom each labels other records: who it was, ``asreview_user_email`` and
-``asreview_user_name`` say, which only a server with accounts writes. Otherwise the exports of several people are given
-together, and a worker is the name of a file. A task is the user's own id of a record, or else the number of its group,
-which is the same in every project of one dataset.
+by one person, or by several who each label other records: ``asreview_user_email`` and
+``asreview_user_name`` name the person, but only a server with accounts writes them. Otherwise the exports of several
+people are given together, and a worker is the name of a file. A task is the user's own id of a record, or else the
+number of its group, which is the same in every project of one dataset.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 
 
 def _task_column(table: PlatformTable) -> str:
-    """The column that names records: the only one that is called so, or the number of the group."""
+    """The column of the record ids: the only one with such a name, or the number of the group."""
     own = [name for name in table.header if may_be("task", name)]
     found = own[0] if len(own) == 1 else table.find(_GROUP, "")  # the last is the number of the row
     if found is None:
@@ -76,5 +76,5 @@ def _read_rows(table: PlatformTable, named: str, person: str | None, collector: 
 
 
 def _as_written(label: str) -> str:
-    """Spreadsheets and pandas make 1.0 of a 1 where other cells are empty."""
+    """The label as written: spreadsheets and pandas turn 1 into 1.0 if other cells are empty."""
     return label.removesuffix(".0") if label in ("1.0", "0.0") else label

@@ -1,6 +1,6 @@
-"""What every platform's export becomes: rows of task, worker, label; what was left out and why; the gold.
+"""The common form of all platforms' exports: rows of task, worker, label; what was left out and why; the gold.
 
-All ids and labels become text, as they would be in a CSV file, so that gold files and later exports match.
+All ids and labels become text, as in a CSV file, so that gold files and later exports match.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rarevote.errors import InputError, how, shown
 
 YES, NO = "yes", "no"
 MODEL = "model:"
-#: what platforms call the predictions that come from here, whatever the method
+#: the name of our predictions on platforms, for any method
 MODEL_NAME = "rarevote"
-ALL = "all"  # in place of a question: every one that looks like a choice
+ALL = "all"  # instead of a question: all that look like a choice
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 
-# Why an answer is no row. The words are shown to people and counted in summaries.
+# Why an answer gives no row. These texts are shown to users and counted in summaries.
 CANCELLED = "cancelled"
 SKIPPED = "skipped"
 REJECTED = "rejected"
@@ -35,7 +35,7 @@ IGNORED_TRUTH = "ground truth, ignored as requested"
 
 
 class NotUtf8Error(InputError):
-    """The bytes are not UTF-8: the caller may try Windows' encoding before it gives up."""
+    """The bytes are not UTF-8: the caller can try the Windows encoding."""
 
     def __init__(self, place: str, encoding: str) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class NotUtf8Error(InputError):
 
 
 class ReadAgain(Exception):  # noqa: N818 - no error, a request
-    """An export was read for its first question, and another one is meant."""
+    """An export was read for its first question, but another one is needed."""
 
     def __init__(self, question: str) -> None:
         super().__init__(question)
@@ -57,27 +57,27 @@ class Export:
 
     Attributes:
         platform: name of the platform.
-        path: where the export was read from; the way back reads the items from there again.
+        path: the path of the export; writing labels back reads the items from it again.
         question: the question that the rows answer.
         questions: all questions found.
         task: the task of each row. With ``multilabel`` it is ``<item>:<choice>``.
         worker: the worker of each row; models are named ``model:<version>``.
         label: the answer of each row; ``yes`` or ``no`` with ``multilabel``.
-        shown: columns carried along, one value per row. With ``multilabel`` there are also ``item`` and ``choice``.
-        unanswered: tasks that the export names and that have no row.
+        shown: columns to show, one value per row. With ``multilabel`` there are also ``item`` and ``choice``.
+        unanswered: tasks of the export that have no row.
         shown_unanswered: the same columns as ``shown``, one value for each of these tasks.
         gold: labels by task.
         left_out: how many answers have no row, by reason.
-        cautions: what a person should know first: there is only one annotator, or some have no names.
-        notes: anything else a person should know.
-        n_records: records of the file.
-        n_repeated: rows whose (task, worker) pair came before.
-        multilabel: whether several choices were made into one yes/no problem each.
+        cautions: important notes: there is only one annotator, or some have no names.
+        notes: other notes.
+        n_records: number of records in the file.
+        n_repeated: number of rows that repeat a (task, worker) pair.
+        multilabel: whether each of several choices became a yes/no problem.
         choices: the choices found, with ``multilabel``.
-        values: labels whose text is not what the platform holds (a rating 3, a path in a taxonomy), with that value.
-        details: what the platform needs to take labels back.
-        encoding: of the text of the files.
-        judges: workers that are models although they are not called ``model:<version>``.
+        values: labels whose text differs from the platform's value (a rating 3, a path in a taxonomy), with that value.
+        details: what the platform needs to import labels.
+        encoding: encoding of the files.
+        judges: workers that are models although they are not named ``model:<version>``.
     """
 
     platform: str
@@ -112,7 +112,7 @@ class Export:
         return self.judges | {name for name in set(self.worker) if name.startswith(MODEL)}
 
     def columns(self) -> dict[str, list[str]]:
-        """The rows as named columns: task, worker, label, then what is shown."""
+        """The rows as named columns: task, worker, label, then the columns to show."""
         columns = {"task": self.task, "worker": self.worker, "label": self.label}
         for name, values in self.shown.items():
             free = name
@@ -122,7 +122,7 @@ class Export:
         return columns
 
     def shown_by_task(self) -> dict[str, dict[str, str]]:
-        """For each shown column its value per task, voted or not: the first that is not empty."""
+        """For each shown column, its first value per task that is not empty, with or without votes."""
         by_task: dict[str, dict[str, str]] = {}
         for name, values in self.shown.items():
             column = by_task.setdefault(name, {})
@@ -178,7 +178,7 @@ def task_in_record(record: Mapping[str, Any], where: str, key: str = "id", advic
     """The id of a record's task.
 
     Raises:
-        InputError: it has none.
+        InputError: it has no id.
     """
     task = as_text(record.get(key), f"{where}: {key}")
     if task is None:
@@ -193,7 +193,7 @@ def choices_in_value(value: Any, where: str) -> list[str]:
 
 
 def shown_text(value: Any) -> str:
-    """Any value as text to look at."""
+    """Any value as text to show."""
     if value is None or value is ABSENT or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""From what a platform's reader finds to an :class:`Export`.
+"""Collects what a platform's reader finds into an :class:`Export`.
 
 A platform's module reads its records and passes what it finds to a :class:`Collector`: an item, a vote, a gold label,
 an answer that does not count. The rules that do not depend on the platform are here: which of several questions,
@@ -38,12 +38,12 @@ from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
 from rarevote.io.read.columns import ignored_weights
 from rarevote.io.read.options import ReadOptions
 
-#: Turns the value of a column into the choices that it holds; the second argument says where it stands.
+#: Turns the value of a column into its choices; the second argument is its location.
 Splitter = Callable[[Any, str], list[str]]
 
 
 class Collector:
-    """Gathers what a platform's reader finds, and makes the :class:`Export` of it."""
+    """Collects what a platform's reader finds, and creates the :class:`Export`."""
 
     def __init__(self, title: str, options: ReadOptions) -> None:
         self.title = title
@@ -73,7 +73,7 @@ class Collector:
         self._predicted: set[tuple[str, str]] = set()
         self._n_empty = 0
 
-    # -- which question ----------------------------------------------------------------------------------------------
+    # -- the question ------------------------------------------------------------------------------------------------
 
     @property
     def questions(self) -> list[str]:
@@ -81,21 +81,21 @@ class Collector:
         return self.survey.names
 
     def takes(self, question: str) -> bool:
-        """Note that a question exists; whether its answers are the ones to collect.
+        """Record that a question exists; returns whether its answers should be collected.
 
-        Without a choice the first question is collected; if it turns out to be another, :meth:`finish` asks to be
-        given the export again.
+        Without a choice, the first question is collected; if another one is needed, :meth:`finish` requests
+        that the export is read again.
         """
         self.survey.found(question)
         wanted = self.options.question
-        return question == (self.questions[0] if wanted is None else wanted)  # a column may leave it without a name
+        return question == (self.questions[0] if wanted is None else wanted)  # a column can lack a name
 
     def answering(self, task: str | None, worker: str | None = None) -> None:
-        """Whose answer is read now, and to which task; None where it is not a person's, such as a model's."""
+        """Set the worker and the task of the next answers; None if it is not a person's, such as a model's."""
         self._answering = None if task is None else (task, worker)
 
     def note(self, question: str, given: Any) -> None:
-        """What stands as the answer to a question, taken or not: it decides which question is meant."""
+        """Record an answer to a question, collected or not: answers decide which question is chosen."""
         self.survey.found(question)
         if self._answering is not None:
             self.survey.note(question, given, *self._answering)
@@ -103,12 +103,12 @@ class Collector:
     # -- items -------------------------------------------------------------------------------------------------------
 
     def item(self, task: str, find: Callable[[str], Any], *, asked: str | None = None) -> None:
-        """An item that the export names, whether or not it has a vote; it may be named again.
+        """Record an item of the export, with or without votes; it can be recorded again.
 
         Args:
             task: the item.
-            find: gives the value of a column to show, or ABSENT.
-            asked: the choice that was put to an annotator, where a record is about one choice.
+            find: returns the value of a column to show, or ABSENT.
+            asked: the choice that an annotator was asked about, if a record is about one choice.
         """
         own = self._names.setdefault
         texts = self._items.get(task)
@@ -130,7 +130,7 @@ class Collector:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count answers that become no rows."""
+        """Count answers that give no rows."""
         if count:
             self._left_out[reason] += count
 
@@ -145,17 +145,17 @@ class Collector:
         empty_is_no: bool = True,
         asked: tuple[str, ...] | None = None,
     ) -> None:
-        """One answer.
+        """Record one answer.
 
         Args:
             task: the task.
             worker: the worker; None is counted as an answer without an annotator.
-            choices: what was chosen.
+            choices: the choices.
             where: the record, for messages.
-            find: gives the value of a column to show, or ABSENT.
-            empty_is_no: whether choosing nothing says no to every choice, which only counts with ``multilabel``, and
-                where the caller does not say what it means.
-            asked: the choices that were put to the annotator, if not all of them.
+            find: returns the value of a column to show, or ABSENT.
+            empty_is_no: whether choosing nothing means no to every choice, which only counts with ``multilabel``, and
+                if the user does not say what it means.
+            asked: the choices that the annotator was asked about, if not all.
         """
         if worker is None:
             self.leave_out(NO_ANNOTATOR)
@@ -181,14 +181,14 @@ class Collector:
     def prediction(
         self, task: str, model: str | None, choices: Sequence[str], where: str, find: Callable[[str], Any]
     ) -> None:
-        """What a model says of a task: a vote of ``model:<version>``, or counted if models were not asked for."""
+        """Record a model's prediction: a vote of ``model:<version>``, or only counted if models were not requested."""
         if not self.options.include_predictions:
             self.leave_out(PREDICTION)
             return
         self.vote(task, MODEL + (model or "unnamed"), choices, where, find)
 
     def gold(self, task: str, choices: Sequence[str]) -> None:
-        """A gold label."""
+        """Record a gold label."""
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
         if kept or self.options.multilabel:
             self._gold.setdefault(task, set()).add(kept)
@@ -201,7 +201,7 @@ class Collector:
         split: Splitter = choices_in_value,
         split_gold: Splitter | None = None,
     ) -> None:
-        """What the columns say that the caller named: votes of models, once per task, and the gold label."""
+        """Record the columns that the user named: votes of models, once per task, and the gold label."""
         options = self.options
         named = [(name, False) for name in options.prediction_columns]
         for name, is_gold in [*named, (options.gold_column, True)] if options.gold_column is not None else named:
@@ -218,13 +218,13 @@ class Collector:
                 self.vote(task, MODEL + name, split(value, f"{where}: {name}"), where, find)
 
     def finder(self, *places: Any) -> Callable[[str], Any]:
-        """Finds values by name in the objects of a record; their keys are remembered for messages."""
+        """A function that finds values by name in the objects of a record; keys are stored for messages."""
         if not self._keys:
             self._keys = [str(key) for place in places if isinstance(place, Mapping) for key in place]
         return lambda name: look_up(name, *places)
 
     def names(self, value: Any, where: str) -> list[str]:
-        """The choices in a value, a name or a list of names; what is not text is kept to be written back as it was."""
+        """The choices in a value, a name or a list of names; others than text are stored for writing back."""
         names = []
         for item in value if isinstance(value, list) else [value]:
             name = as_text(item, where)
@@ -246,12 +246,12 @@ class Collector:
         Args:
             platform: its name.
             path: where it was read from.
-            no_annotator: what to do where no answer has an annotator.
-            no_question: what was found instead where no question was.
+            no_annotator: what to do if no answer has an annotator.
+            no_question: what was found if there is no question.
 
         Raises:
             InputError: the question is not clear, an answer has several choices, or no answer is left.
-            ReadAgain: it is clear now, and another one than was collected.
+            ReadAgain: the question is clear now, but another one was collected.
         """
         if not self.questions and no_question:
             raise InputError(f"{self.title}: {no_question}")
@@ -290,7 +290,7 @@ class Collector:
             tuple(self.questions),
             self._task,
             worker,
-            [next(iter(chosen), NO) for chosen in self._choices],  # with multilabel nothing may be chosen
+            [next(iter(chosen), NO) for chosen in self._choices],  # with multilabel, an answer can be empty
             self._shown,
             unanswered=unvoted,
             shown_unanswered=self._shown_of(unvoted),
@@ -322,7 +322,7 @@ class Collector:
         raise InputError(f"{self.title}: no answers to {question!r} are left ({reasons})")
 
     def _cautions(self, workers: Sequence[str], no_annotator: str) -> tuple[str, ...]:
-        """What is to be known of the annotators before anything else."""
+        """Important notes about the annotators."""
         said = []
         if nameless := self._left_out[NO_ANNOTATOR]:
             of_all = f"{nameless:,} of {nameless + len(workers):,} answers"
@@ -346,7 +346,7 @@ class Collector:
                 )
 
     def _agreed_gold(self) -> tuple[dict[str, tuple[str, ...]], int]:
-        """The gold, labels that contradict each other or name several classes left out and counted."""
+        """The gold; labels that contradict each other or name several classes are left out and counted."""
         single = not self.options.multilabel
         agreed = {}
         for task, answers in self._gold.items():
@@ -367,7 +367,7 @@ class Collector:
 
         pairs = [(row, choice) for row in range(len(export)) for choice in self._asked.get(row, choices)]
         voted = {(export.task[row], choice) for row, choice in pairs}
-        # An item that nobody answered is a problem of each choice, unless the export says which choices were put.
+        # An item without answers is a problem for each choice, unless the export says which choices were asked.
         whole = dict.fromkeys(export.unanswered, choices)
         unvoted = [
             (item, choice)
@@ -401,7 +401,7 @@ class Collector:
 
 
 def collector_of(survey: QuestionSurvey, options: ReadOptions) -> tuple[str, Collector]:
-    """The question that is meant, where all were surveyed before, and the collector of its answers."""
+    """The chosen question, if all were surveyed before, and the collector of its answers."""
     question = survey.choose()
     collector = Collector(survey.title, replace(options, question=question))
     for name in survey.names:

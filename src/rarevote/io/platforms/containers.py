@@ -1,8 +1,8 @@
-"""The containers in which an export comes: one file, a compressed file, a zip with a file per annotator, or a folder.
+"""The containers of an export: one file, a compressed file, a zip with a file per annotator, or a folder.
 
-Nothing is ever unpacked to disk, so names inside an archive lead nowhere. The sizes in a zip's directory are looked at
-before anything is unpacked, and reading stops where the bytes that really come out exceed a limit, whatever is claimed.
-UTF-16, which Windows' shell makes of everything that is redirected into a file, comes out as UTF-8.
+Nothing is unpacked to disk, so names inside an archive are harmless. The sizes in a zip's directory are checked
+before anything is unpacked, and reading stops if the actual bytes exceed a limit, whatever sizes are stated.
+UTF-16, which the Windows shell uses for redirected output, is converted to UTF-8.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rarevote.io.platforms.export_files import ExportFiles, Part, undamaged
 from rarevote.io.read.detect import ZIP, Compression, FileInfo, inspect_file, open_bytes, stream_of, unpacked_zstd
 from rarevote.io.unpacked import check_zip
 
-MAX_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
+MAX_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and a limit for malicious archives
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 _TABLE_ENDINGS = (".csv", ".tsv")
 _ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
 _CHUNK = 1 << 16  # bytes
 _FASTTEXT = b"__label__"
-_ZSTD = 93  # a way of packing, in a zip file
+_ZSTD = 93  # a compression method, in a zip file
 _LOCAL_HEADER = 30  # bytes before the name of a member
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
@@ -67,7 +67,7 @@ def open_export(path: Path, found: FileInfo | None = None) -> ExportFiles:
         found: the file, if it was already inspected.
 
     Raises:
-        InputError: nothing is there, it cannot be opened, or it holds no file that an export could be.
+        InputError: nothing is there, it cannot be opened, or it contains no file that can be an export.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file")
@@ -99,7 +99,7 @@ def _in_folder(path: Path) -> ExportFiles:
     records = path / "records.json"  # Argilla's to_disk folder
     if records.is_file():
         return ExportFiles(path, (_file_part(records, records.stem),))
-    # In a clone of the hub's repository they are in a folder of their own.
+    # In a clone of the hub's repository, they are in a separate folder.
     if hub := sorted(path.glob("*.parquet")) or sorted(path.glob("data/*.parquet")):
         return ExportFiles(path, (), tuple(hub))
     for endings in (_JSON_ENDINGS, _TABLE_ENDINGS):
@@ -136,7 +136,7 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
 
 
 def _refuse_fasttext(path: Path, everything: list[zipfile.ZipInfo]) -> None:
-    """Name doccano's fastText export for what it is."""
+    """Refuse doccano's fastText export by name."""
     texts = [entry for entry in everything if _is_export_file(entry, (".txt",)) and not entry.flag_bits & 1]
     if texts:
         with undamaged(str(path)), zipfile.ZipFile(path) as archive, archive.open(texts[0]) as member:
@@ -149,7 +149,7 @@ def _refuse_fasttext(path: Path, everything: list[zipfile.ZipInfo]) -> None:
 
 
 def _packed_by_zstd(path: Path, entry: zipfile.ZipInfo) -> IO[bytes]:
-    """A member that Python unpacks from 3.14 on only; it holds samples of a log, and is small."""
+    """A member that only Python 3.14 and later can unpack; it contains samples of a log, and is small."""
     with path.open("rb") as handle:
         handle.seek(entry.header_offset)
         lengths = struct.unpack_from("<HH", handle.read(_LOCAL_HEADER), _LOCAL_HEADER - 4)
@@ -161,5 +161,5 @@ def _packed_by_zstd(path: Path, entry: zipfile.ZipInfo) -> IO[bytes]:
 def _is_export_file(entry: zipfile.ZipInfo, endings: tuple[str, ...]) -> bool:
     name = PurePosixPath(entry.filename.replace("\\", "/"))
     hidden = any(piece.startswith(".") and piece.strip(".") for piece in name.parts) or "__MACOSX" in name.parts
-    # A member without a name is not asked whether it is a folder: Python looks at the last letter.
+    # A member without a name is skipped before the check for a folder: Python looks at the last character.
     return bool(entry.filename) and not entry.is_dir() and not hidden and name.suffix.lower() in endings

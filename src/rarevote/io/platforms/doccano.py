@@ -1,16 +1,16 @@
 """doccano: a zip (or folder) with one file per annotator, or one file that names the annotators.
 
 A task is ``id``, an annotator the name of the file, an answer the list ``label`` (``cats`` in projects with slots); in
-a CSV the labels of a document stand in one cell with ``#`` between. Every file lists every document, so an empty list
+a CSV, the labels of a document are in one cell, separated by ``#``. Every file lists every document, so an empty list
 means that the annotator did not answer, and the file of a member who did nothing may be empty. Versions before 1.0
 write ``annotations``, a list of ``{label, user}``, or a CSV with one row per label and user. A shared project exports
 ``all.jsonl``, which does not say who chose what: it is refused. So are ``labels`` of versions before 1.0, passages
 (``[start, end, name]``) and boxes, which are not choices.
 
-Labels back to doccano: its documents, one per line, with the aggregated label, for *Import dataset* as JSONL.
+Labels are written back as documents, one per line, with the aggregated label, for *Import dataset* as JSONL.
 
-Every annotator's file lists every document; each is written once. What else a document has goes with it, and doccano
-keeps what it does not know as the document's metadata: so also how sure the label is.
+Every annotator's file lists every document; each is written once. All other keys of a document are kept, and doccano
+stores unknown keys as the document's metadata, including the probability of the label.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 QUESTIONS = ("label", "labels", "cats", "categories", "category")
 _SPAN_QUESTIONS = ("entities", "relations", "bbox", "segmentation")
 _ITEMS = ("text", "data", "filename")
-_SHARED, _UNANSWERED = "all", "unknown"  # names of files that are no annotators
+_SHARED, _UNANSWERED = "all", "unknown"  # names of files that are not annotators
 _BETWEEN_LABELS = "#"  # in a cell of a CSV
 _APPROVER = "annotation_approver"  # a key of all versions before 1.0
 
@@ -45,13 +45,14 @@ def recognises(beginning: Beginning) -> bool:
     if beginning.records:
         return all(isinstance(record, Mapping) and _is_document(record) for record in beginning.records)
     header = set(beginning.header)
-    # A table of texts and labels may be anybody's; these columns are doccano's own, and so is a table per annotator.
+    # A table of texts and labels can come from anywhere; these columns are doccano's own, and so is a table per
+    # annotator.
     own = "Comments" in header or beginning.n_files > 1
     return {"id", "label", "user", _APPROVER} <= header or (own and _lists_documents(header))
 
 
 def _lists_documents(header: set[str]) -> bool:
-    """Whether a table may be the documents of one annotator."""
+    """Whether a table can be the documents of one annotator."""
     return {"id", "label"} <= header and not header.isdisjoint(_ITEMS) and not any(may_be("worker", n) for n in header)
 
 
@@ -118,7 +119,7 @@ def _rows(table: PlatformTable) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _names_in_cell(cell: str) -> list[str]:
     names = cell.split(_BETWEEN_LABELS)
-    return names if all(name.strip() for name in names) else [cell]  # a label may be called C#
+    return names if all(name.strip() for name in names) else [cell]  # a label can be called C#
 
 
 def _read_document(
@@ -196,13 +197,13 @@ _OF_ANNOTATORS = ("annotations", "annotation_approver", "user", "Comments", *QUE
 
 
 def check(_: Mapping[str, Any]) -> None:
-    """Every form of doccano's files holds documents that can be imported."""
+    """Do nothing: every form of doccano's files contains documents that can be imported."""
 
 
 def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """The documents of an export with their labels, and whether each got one."""
+    """The documents of an export with their labels, and whether each has one."""
     seen: set[str] = set()
     for part in files.parts:
         for where, record in documents(part):

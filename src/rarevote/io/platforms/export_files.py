@@ -1,6 +1,6 @@
-"""An export as it lies on disk: its files, and the beginning by which a platform knows it.
+"""The files of an export, and the beginning by which a platform recognises it.
 
-However the files are packed (:mod:`.containers` opens them), an export is :class:`ExportFiles` with a list of
+However the files are compressed (:mod:`.containers` opens them), an export is :class:`ExportFiles` with a list of
 :class:`Part`, each of which opens as bytes.
 """
 
@@ -24,13 +24,13 @@ from rarevote.io.read.csv_text import Dialect, header_of
 from rarevote.io.read.detect import UTF8_MARK, begins_json, read_head, readable
 
 _FIRST_RECORDS = 5
-# What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password, damaged fields.
+# Other errors of a zip file: a wrong checksum, an unknown compression, a password, damaged fields.
 _NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error, lzma.LZMAError)
 
 
 @contextmanager
 def undamaged(title: str) -> Iterator[None]:
-    """Damage as an :class:`InputError`."""
+    """Turn damage into an :class:`InputError`."""
     try:
         with readable(title):
             yield
@@ -40,12 +40,12 @@ def undamaged(title: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Beginning:
-    """What an export is known by.
+    """The beginning of an export, by which it is recognised.
 
     Attributes:
         records: the first records of JSON.
         header: the columns of a table.
-        n_files: how many files there are.
+        n_files: number of files.
     """
 
     records: list[Any] = field(default_factory=list)
@@ -74,14 +74,14 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Part:
-    """One readable piece of an export.
+    """One readable file of an export.
 
     Attributes:
-        title: how messages call it.
+        title: its name in messages.
         stem: its name without folder and ending; doccano names its files after the annotators.
-        open: gives its bytes from the beginning.
-        looked: its first bytes and whether there are no more, where they were already read.
-        encoding: of its text.
+        open: returns its bytes from the beginning.
+        looked: its first bytes and whether there are no more, if already read.
+        encoding: encoding of its text.
     """
 
     title: str
@@ -91,7 +91,7 @@ class Part:
     encoding: str = "utf-8"
 
     def guarded(self) -> AbstractContextManager[None]:
-        """Turns what a damaged stream raises into an :class:`InputError`."""
+        """Turn errors of a damaged stream into an :class:`InputError`."""
         return undamaged(self.title)
 
     @cached_property
@@ -104,7 +104,7 @@ class Part:
 
     @property
     def kind(self) -> Literal["json", "table", "empty"]:
-        """What its first bytes are; a name may say anything."""
+        """The format from its first bytes; the name is not trusted."""
         begin = self.head[0].removeprefix(UTF8_MARK).strip()
         if not begin or begin == b'""':  # the second is a table without columns
             return "empty"
@@ -113,7 +113,7 @@ class Part:
     @property
     def beginning(self) -> tuple[list[Any], list[str]]:
         """The first records of JSON, or the header of a table; both empty if it is neither."""
-        for encoding in ("utf-8", "latin-1"):  # the names by which an export is known are the same in all others
+        for encoding in ("utf-8", "latin-1"):  # the names that identify an export are the same in all encodings
             part = replace(self, looked=self.head, encoding=encoding)
             try:
                 return (first_records(part, _FIRST_RECORDS), []) if self.kind == "json" else ([], table_head(part)[1])
@@ -129,9 +129,9 @@ class ExportFiles:
     """The files of an export.
 
     Attributes:
-        path: what was given.
+        path: the given path.
         parts: the files, in the order of their names.
-        parquet: those of a dataset on the hub, instead of parts.
+        parquet: the Parquet files of a dataset on the hub, instead of parts.
     """
 
     path: Path
@@ -140,13 +140,13 @@ class ExportFiles:
 
     @cached_property
     def beginning(self) -> Beginning:
-        """What the export is known by."""
+        """The beginning by which the export is recognised."""
         if self.parquet:
             from rarevote.io.platforms.argilla import first_parquet_records
 
             return Beginning(first_parquet_records(self.parquet[0], _FIRST_RECORDS))
         for part in self.parts:
-            # An annotator who has done nothing has an empty file: the next one tells.
+            # An annotator without answers has an empty file: use the next one.
             records, header = part.beginning
             if records or any(header):
                 return Beginning(records, header, len(self.parts))
@@ -169,7 +169,7 @@ class ExportFiles:
         return self.parts[0]
 
     def check_whole(self) -> None:
-        """Raise what is wrong with a file, where it is not known because it is damaged or cut off."""
+        """Raise an error if a file was not recognised because it is damaged or truncated."""
         for part in self.parts:
             if part.kind == "json":
                 for number, _ in walk_json(part):

@@ -1,10 +1,10 @@
 """Inspect's logs (inspect-ai): every scorer of an evaluation is a judge of every sample.
 
-A log is a ``.eval`` archive or a JSON file; ``samples_df(...)`` makes a table of logs, one row per sample with a column
-``score_<scorer>`` for each scorer. A task is the ``id`` of a sample, with ``:<epoch>`` where samples were run several
-times, and the sample's own ``uuid`` where several evaluations ran the same samples: each run has another output, and
-scorers judge outputs. A worker is a scorer, marked as a model; an answer is the value of its score. A score of several
-values is several questions. Of the archive only the summaries are read.
+A log is a ``.eval`` archive or a JSON file; ``samples_df(...)`` gives a table of logs, one row per sample with a column
+``score_<scorer>`` for each scorer. A task is the ``id`` of a sample, with ``:<epoch>`` if samples were run several
+times, and the sample's ``uuid`` if several evaluations ran the same samples: each run has another output, and
+scorers judge outputs. A worker is a scorer, marked as a model; an answer is the value of its score. A score with
+several values gives several questions. Only the summaries of the archive are read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from rarevote.io.platforms.table_records import json_in_cell, open_table
 from rarevote.io.read.columns import match_columns, name_annotators
 from rarevote.io.read.options import ReadOptions
 
-_VALUE = "value"  # the question where a score is one value
+_VALUE = "value"  # the question if a score is one value
 _SCORE = "score_"
 _TABLE = frozenset({"sample_id", "eval_id", "epoch", "id"})
 _SUMMARIES = "summaries"
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
-_FOLDERS = ("_journal/summaries/", "samples/")  # of an archive that was cut off, and of old ones
+_FOLDERS = ("_journal/summaries/", "samples/")  # for a truncated archive, and for old ones
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _Sample:
     Attributes:
         where: the record, for messages.
         record: its keys.
-        names: what it may be called, the shortest first.
+        names: its possible names, the shortest first.
         scores: the value of each scorer.
     """
 
@@ -84,7 +84,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 
 
 class _Kinds:
-    """The kinds of values that scorers give to the question that is read: letters, numbers, truth values."""
+    """The kinds of values of the scorers for the question: letters, numbers, booleans."""
 
     def __init__(self) -> None:
         self._scorers: dict[str, dict[str, None]] = {}
@@ -110,7 +110,7 @@ class _Kinds:
 def _read_score(scorer: str, value: Any, task: str, where: str, collector: Collector, find: Any, kinds: _Kinds) -> None:
     collector.judges.add(scorer)
     collector.answering(task, scorer)
-    # Scorers that grade in several respects answer several questions.
+    # Scorers with several values answer several questions.
     for question, given in (value if isinstance(value, Mapping) else {_VALUE: value}).items():
         collector.note(str(question), given)
         if collector.takes(str(question)):
@@ -135,7 +135,7 @@ def _samples(files: ExportFiles) -> Iterator[_Sample]:
                 for place, sample in enumerate(record["samples"], 1):
                     yield _of_log(sample, f"{part.title}: sample {place:,}")
             elif not isinstance(record, dict) or "eval" not in record:
-                # Those of the journal are lists, too, which are walked already.
+                # Those of the journal are also lists, which are read already.
                 yield _of_log(record, f"{part.title}: record {number:,}")
             else:
                 raise InputError(
@@ -145,7 +145,7 @@ def _samples(files: ExportFiles) -> Iterator[_Sample]:
 
 
 def _with_samples(files: ExportFiles) -> list[Part]:
-    """The files of a log that hold samples: the only one, or those of an archive."""
+    """The files of a log that contain samples: the only file, or those of an archive."""
     if len(files.parts) < 2:
         return [files.only()]
     named = {part.title.removeprefix(f"{files.path}: "): part for part in files.parts}
@@ -179,7 +179,7 @@ def _rows(part: Part) -> Iterator[_Sample]:
 
 
 def _value_in(cell: str) -> Any:
-    """The value that a log has for what a table says."""
+    """The value in a log for the text in a table."""
     text = cell.strip()
     if text in ("", "True", "False"):
         return text == "True" if text else None

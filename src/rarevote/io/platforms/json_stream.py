@@ -1,7 +1,7 @@
 """A stream of JSON records: the elements of a list, or one object after the other (JSON lines).
 
-A platform may write a gigabyte of JSON as one list on one line. The list is walked here element by element: a buffer
-of a few megabytes slides over the text, and Python's own decoder takes each element from it. Only an element that is
+A platform can write a gigabyte of JSON as one list on one line. The list is read element by element: a buffer
+of a few megabytes slides over the text, and Python's decoder parses each element from it. Only an element that is
 itself huge makes the buffer grow, up to :data:`MAX_RECORD`.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_RECORD = 128 << 20  # characters
 _WALKED = 1 << 20
 _SPACE = " \t\r\n"
-# A literal or an escape that the end of the buffer cuts in two is reported at most this far before the end.
+# A literal or an escape that is cut by the end of the buffer is reported at most this far before the end.
 _MAX_CUT = 16
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
@@ -40,15 +40,15 @@ def walk_json(part: Part) -> Iterator[tuple[int, Any]]:
 
 
 def walk_objects(part: Part, what: str, noun: str = "record") -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Number, place and keys of every record of a part.
+    """Number, location and keys of every record of a part.
 
     Args:
         part: the file.
         what: what a record should be, for the message that one is not an object.
-        noun: what messages call a record.
+        noun: the name of a record in messages.
 
     Raises:
-        InputError: as :func:`walk_json` does, or a record is not an object.
+        InputError: as for :func:`walk_json`, or a record is not an object.
     """
     for number, record in walk_json(part):
         where = f"{part.title}: {noun} {number:,}"
@@ -58,7 +58,7 @@ def walk_objects(part: Part, what: str, noun: str = "record") -> Iterator[tuple[
 
 
 def first_records(part: Part, count: int) -> list[Any]:
-    """Up to ``count`` records from the first bytes of a part; fewer where they do not hold as many, or break.
+    """Up to ``count`` records from the first bytes of a part; fewer if they contain fewer, or are damaged.
 
     Raises:
         InputError: not even the first one can be read.
@@ -77,7 +77,7 @@ def first_records(part: Part, count: int) -> list[Any]:
 
 
 class _Walker:
-    """The sliding buffer and the place in it."""
+    """The sliding buffer and the position in it."""
 
     def __init__(self, part: Part, stream: IO[bytes]) -> None:
         self._part = part
@@ -133,7 +133,7 @@ class _Walker:
     # -- the text ----------------------------------------------------------------------------------------------------
 
     def _more(self, size: int) -> None:
-        """Let go of what was read and append up to ``size`` bytes."""
+        """Drop what was read and append up to ``size`` bytes."""
         with self._part.guarded():
             data = self._stream.read(size)
         pending = len(self._incremental.getstate()[0])
@@ -148,7 +148,7 @@ class _Walker:
         self._at = 0
 
     def _next_mark(self) -> str | None:
-        """The next character that is no space, None at the end of the text."""
+        """The next character that is not a space, None at the end of the text."""
         while True:
             while self._at < len(self._buffer):
                 mark = self._buffer[self._at]
@@ -180,12 +180,12 @@ class _Walker:
                 raise self._broken(
                     f"it is longer than {MAX_RECORD >> 20} MB, or a text in it never ends", self._at, number
                 )
-            # Twice as much each time, so that reading a long record again and again stays linear.
+            # Twice as much each time, so that repeated parsing of a long record stays linear.
             self._more(size)
             size *= 2
 
     def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        """Whether the decoder stumbled over the end of the buffer rather than over a fault in the text."""
+        """Whether the decoder failed at the end of the buffer rather than at a fault in the text."""
         if error.msg.startswith("Unterminated string"):
             return True
         if not self._ended:
@@ -193,7 +193,7 @@ class _Walker:
         rest = self._buffer[error.pos :].strip()
         return any(literal.startswith(rest) for literal in _LITERALS)
 
-    # -- what went wrong, and where ----------------------------------------------------------------------------------
+    # -- errors and their locations ----------------------------------------------------------------------------------
 
     def _byte(self, position: int) -> int:
         pending = len(self._incremental.getstate()[0])

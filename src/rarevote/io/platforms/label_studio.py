@@ -1,25 +1,25 @@
-"""Label Studio: its JSON export, its short exports, and labels back to it.
+"""Label Studio: its JSON export, its short exports, and writing labels back.
 
 The JSON export is a list of tasks, each with its annotations. A task is ``id``, an annotator
 ``annotations[].completed_by`` (a number, or an object with an e-mail), an answer the result of a control whose
-``from_name`` is the question. What counts as no vote: cancelled annotations, drafts, annotations that a reviewer
-rejected, and ``ground_truth`` annotations, which are gold and would leak if they voted too. Imported annotations are
-marked so as well: where a task has several, or all of an export are, they are votes. A page of tasks from the API is
-read like an export.
+``from_name`` is the question. These are not votes: cancelled annotations, drafts, annotations that a reviewer
+rejected, and ``ground_truth`` annotations, which are gold and would leak if they were also votes. Imported annotations
+are also marked so: if a task has several, or all of an export are marked, they are votes. A page of tasks from the API
+is read like an export.
 
-Of the controls ``Choices`` and ``Taxonomy`` are questions; ``Rating``, ``Number`` and ``Pairwise`` are when they are
-named. A choice about a part of the item (a box, a passage, one picture of several) is about that part and no vote on
+The controls ``Choices`` and ``Taxonomy`` are questions; ``Rating``, ``Number`` and ``Pairwise`` are only if they are
+named. A choice about a part of the item (a box, a passage, one picture of several) is not a vote on
 the task.
 
-The short exports, JSON-MIN, CSV and TSV, have one record per annotation, answers beside the task's data. A task is
+The short exports, JSON-MIN, CSV and TSV, have one record per annotation, with answers beside the task's data. A task is
 ``id``, an annotator ``annotator``. An answer is the name of the only choice, or the value of the result as in the full
-export (``{"choices": [...]}``, ``[{"taxonomy": [...]}]``). Nothing marks which keys are questions:
+export (``{"choices": [...]}``, ``[{"taxonomy": [...]}]``). Questions are not marked:
 
 * JSON-MIN, and older tables, write them after ``id`` and before ``annotator``;
 * newer tables are sorted by name. Then questions are the columns that differ between the annotations of a task, and
-  those with the value of a result in them.
+  those that contain the value of a result.
 
-Cancelled annotations are not in these files. Which annotations are ground truth, and predictions, are lost.
+Cancelled annotations are not in these files. They do not show ground truth and predictions.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def _is_task(record: Mapping[str, Any]) -> bool:
 
 
 def _is_page(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a page of tasks, as the API gives it."""
+    """Whether a record is a page of tasks, as the API returns it."""
     tasks = record.get("tasks")
     return isinstance(tasks, list) and all(isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks)
 
 
 def _tasks(part: Part, totals: set[int] | None = None) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    """Number, place and keys of every task, and to ``totals`` how many tasks the pages say that there are."""
+    """Number, location and keys of every task; adds the number of tasks that the pages state to ``totals``."""
     number = 0
     for _, where, record in walk_objects(part, "a task"):
         is_page = _is_page(record)
@@ -128,10 +128,10 @@ def _is_short(part: Part) -> bool:
 
 
 class _GroundTruth:
-    """What annotations are that are marked as ground truth.
+    """The role of annotations that are marked as ground truth.
 
     Args:
-        asked: what they are, if the caller says so.
+        asked: their role, if the user gives it.
         part: the export.
     """
 
@@ -141,7 +141,7 @@ class _GroundTruth:
         self._n_votes = 0
 
     def role(self, annotations: list[Mapping[str, Any]]) -> str:
-        """What those among the annotations of a task are."""
+        """The role of the marked annotations of a task."""
         n_marked = sum(map(_is_marked, annotations))
         if self._all is None and not _are_marked(annotations):
             self._all = False
@@ -152,14 +152,14 @@ class _GroundTruth:
         return role
 
     def _are_all(self) -> bool:
-        """Whether all annotations of the export are marked; it is read up to the first that is not."""
+        """Whether all annotations of the export are marked; reads up to the first that is not."""
         if self._all is None:
             given = (_objects(_annotations(task), where) for _, where, task in _tasks(self._part))
             self._all = all(map(_are_marked, given))
         return self._all
 
     def notes(self) -> list[str]:
-        """What to say of them."""
+        """Notes about them."""
         if not self._n_votes:
             return []
         gold = how('ground_truth="gold"', "--ground-truth gold")
@@ -183,7 +183,7 @@ def _annotations(record: Mapping[str, Any]) -> Any:
 def _read_task(
     record: Mapping[str, Any], where: str, collector: Collector, controls: Controls, truth: _GroundTruth
 ) -> int:
-    """Read a task; returns how many of its annotations are no more than a number."""
+    """Read a task; returns how many of its annotations are only ids."""
     annotations = _annotations(record)
     if annotations is None and not isinstance(record.get("data"), dict):
         raise InputError(f"{where} {_NOT_THE_EXPORT}")
@@ -209,7 +209,7 @@ def _read_task(
 
 
 def _objects(values: Any, where: str) -> list[Mapping[str, Any]]:
-    """A list of objects; a list of ids (an export can be told to hold only those) is an empty one."""
+    """A list of objects; a list of ids (exports can be limited to these) becomes empty."""
     if values is None:
         return []
     if not isinstance(values, list):
@@ -220,7 +220,7 @@ def _objects(values: Any, where: str) -> list[Mapping[str, Any]]:
 def _read_annotation(
     annotation: Mapping[str, Any], task: str, where: str, collector: Collector, controls: Controls, find: Any, role: str
 ) -> None:
-    # The controls are noted even where the answer does not count: they say which questions there are.
+    # The controls are recorded even if the answer does not count: they show which questions exist.
     collector.answering(task, base.shown_text(annotation.get("completed_by")) or None)
     choices = _choices(annotation.get("result"), where, collector, controls)
     if annotation.get("was_cancelled") or annotation.get("skipped"):
@@ -261,7 +261,7 @@ def _annotator(annotation: Mapping[str, Any], where: str, collector: Collector) 
 
 
 def _choices(results: Any, where: str, collector: Collector, controls: Controls) -> list[str]:
-    """What a result list answers to the question that is collected."""
+    """The answer of a result list to the collected question."""
     entries = _objects(results, f"{where}: result")
     regions = {str(entry.get("id")) for entry in entries if is_of_region(entry.get("value"))}
     chosen: list[str] = []
@@ -269,7 +269,7 @@ def _choices(results: Any, where: str, collector: Collector, controls: Controls)
         name, kind = entry.get("from_name"), entry.get("type")
         if not isinstance(name, str) or not isinstance(kind, str):
             continue
-        # One of several pictures is a part of the item as well.
+        # One of several pictures is also a part of the item.
         of_region = ("id" in entry and str(entry["id"]) in regions) or entry.get("item_index") is not None
         answer = controls.answer(name, kind, entry.get("value"), where, collector, of_region=of_region)
         if answer is not None:
@@ -284,11 +284,11 @@ def _choices(results: Any, where: str, collector: Collector, controls: Controls)
 
 _TASK, _ANNOTATOR = "id", "annotator"
 _OWN = frozenset({_TASK, _ANNOTATOR, "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "history"})
-_SAMPLED_TASKS = 20_000  # by which columns that differ within a task are found; something of each is kept in memory
+_SAMPLED_TASKS = 20_000  # records used to find columns that differ within a task; part of each is kept in memory
 
 
 def has_annotator(keys: Any) -> bool:
-    """Whether these are the keys of a record, or the header of a table, of such an export."""
+    """Whether these are the keys of a record, or the header of a table, of a short export."""
     return {_ANNOTATOR, "annotation_id", "lead_time"} <= set(keys)
 
 
@@ -349,9 +349,9 @@ def _questions(part: Part, options: ReadOptions) -> list[str]:
 
 
 def _between(keys: list[str]) -> list[str]:
-    """The keys after the task's id and before the annotator; none where the order is another.
+    """The keys after the task's id and before the annotator; none if the order is different.
 
-    The task's data comes before its id; where the id is first, it is a column of the data, or somebody sorted the keys.
+    The task's data comes before its id; if the id is first, it is a column of the data, or the keys were sorted.
     """
     if _TASK not in keys[1:]:
         return []
@@ -359,7 +359,7 @@ def _between(keys: list[str]) -> list[str]:
 
 
 def _differing(record: Mapping[str, Any], first: dict[str, dict[str, int]]) -> list[str]:
-    """Keys whose value is another than in the task's first annotation."""
+    """Keys whose value differs from the task's first annotation."""
     task = shown_text(record.get(_TASK))
     if task not in first and len(first) == _SAMPLED_TASKS:
         return []
@@ -376,12 +376,12 @@ def _is_result(value: Any) -> bool:
 
 
 def _decoded(value: Any) -> Any:
-    """A cell of a table as the value it stands for."""
+    """A cell of a table as the value that it represents."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             return parse_json(value)
         except ValueError:
-            return value  # a choice may begin with a bracket
+            return value  # a choice can begin with a bracket
     return value
 
 
@@ -427,7 +427,7 @@ def _short_annotator(value: Any, where: str) -> str | None:
     if isinstance(value, dict):
         value = value.get("email") or value.get("id")
     name = as_text(value, f"{where}: annotator")
-    return None if name == "None" else name  # what a table says of nobody
+    return None if name == "None" else name  # the text in a table for no annotator
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ def check(details: Mapping[str, Any]) -> None:
 def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """The tasks of an export with their labels, and whether each got one."""
+    """The tasks of an export with their labels, and whether each has one."""
     control = export.details["control"]
     for _, where, record in _tasks(files.only()):
         task = task_in_record(record, where)
@@ -471,7 +471,7 @@ def labelled(
 
 
 def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every task of an export with its data; none from the short exports, which do not say what is data."""
+    """Every task of an export with its data; none from the short exports, which do not mark what is data."""
     if "control" not in export.details:
         return
     for _, where, record in _tasks(files.only()):

@@ -17,22 +17,22 @@ _ON_REQUEST = ("rating", "number", "pairwise")
 _REGION_KEYS = frozenset(
     {"x", "y", "start", "end", "points", "rle", "sequence", "ranges", "vertices", "item_index"}
 )  # fmt: skip
-_VALUE_KEYS = {"pairwise": "selected"}  # elsewhere the key is the kind
+_VALUE_KEYS = {"pairwise": "selected"}  # otherwise the key is the kind
 
 
 def is_of_region(value: Any) -> bool:
-    """Whether the value of a result says where on the item it is."""
+    """Whether the value of a result has a position on the item."""
     return isinstance(value, Mapping) and not _REGION_KEYS.isdisjoint(value)
 
 
 def kind_of(value: Mapping[str, Any]) -> str | None:
-    """The kind of control that a value is of, where nothing else says it."""
+    """The kind of control of a value, if nothing else shows it."""
     return next((kind for kind in (*_ASKED, *_ON_REQUEST) if _VALUE_KEYS.get(kind, kind) in value), None)
 
 
 @dataclass
 class Controls:
-    """What is known about the controls of a project.
+    """The controls of a project.
 
     Attributes:
         kinds: the kind of each control that was answered.
@@ -45,7 +45,7 @@ class Controls:
     def answer(
         self, name: str, kind: str, value: Any, where: str, collector: Collector, *, of_region: bool
     ) -> list[str] | None:
-        """What an answer chooses, None if it is none to the question that is collected."""
+        """The choices of an answer, None if it does not answer the collected question."""
         self.kinds.setdefault(name, kind)
         on_request = kind in _ON_REQUEST and name == collector.options.question
         if (kind not in _ASKED and not on_request) or not isinstance(value, Mapping):

@@ -1,8 +1,8 @@
 """Amazon Mechanical Turk's batch results: one row per assignment.
 
-A task is ``HITId`` (or the ``Input.`` columns where that is gone), a worker ``WorkerId``. Answers come in several
-shapes: ``Answer.<q>`` with the value (several with ``|`` between), ``Answer.<q>.<option>`` with true or false for
-every option, or ``Answer.taskAnswers``, a JSON text of such values. One HIT may show several items
+A task is ``HITId`` (or the ``Input.`` columns if that is missing), a worker ``WorkerId``. Answers come in several
+shapes: ``Answer.<q>`` with the value (several are separated by ``|``), ``Answer.<q>.<option>`` with true or false for
+every option, or ``Answer.taskAnswers``, a JSON text of these values. One HIT can show several items
 (``Input.x_1 ... x_10``, ``Answer.x_1 ... x_10``); then the task is ``<HIT>:<item>``. Rejected assignments do not count.
 """
 
@@ -33,19 +33,19 @@ from rarevote.io.platforms.table_records import (
 from rarevote.io.read.options import ReadOptions
 
 _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
-# The command line tools wrote these names without capitals.
+# The command line tools write these names in lower case.
 _WORKER, _HIT = ("WorkerId", "WorkerID", "workerid", "worker_id"), ("HITId", "HitId", "hitid")
 _STATUS = ("AssignmentStatus", "assignmentstatus")
 _COUNTED = frozenset({"", "approved", "submitted"})
 _TICKS = {"true": True, "false": False}
 _WITH_WORKERS = "Download the results with WorkerId"
-_PLACE = "#"  # where the number of an item stands in a name
+_PLACE = "#"  # the number of an item in a name
 
 _split = partial(choices_in_cell, separator="|")
 
 
 def recognises(beginning: Beginning) -> bool:
-    """Whether a header is that of batch results."""
+    """Whether a header belongs to batch results."""
     known = {"workerid", "assignmentid", "hitid"}
     header = beginning.header
     return any(name.startswith(_ANSWER) for name in header) and any(name.lower() in known for name in header)
@@ -60,7 +60,7 @@ class _Question:
     """A question: one value, or one tick per option; for each item if the HIT has several.
 
     Attributes:
-        values: name of the answer, for each item; the item is "" where the HIT is the item.
+        values: name of the answer, for each item; the item is "" if the HIT is the item.
         options: whether the answers are ticks of options.
     """
 
@@ -69,14 +69,14 @@ class _Question:
 
 
 class _Answers:
-    """Reads the answers of a row by name, whichever way they are written."""
+    """Reads the answers of a row by name, in any of their formats."""
 
     def __init__(self, table: PlatformTable) -> None:
         self._columns = table.beginning_with(_ANSWER)
         table.needed.update(self._columns)
 
     def of(self, row: Mapping[str, str], where: str) -> dict[tuple[str, str], str]:
-        """Values by (question, option); the option is "" where the name has none."""
+        """Values by (question, option); the option is "" if the name has none."""
         found = {}
         for name in self._columns:
             if name != _AS_JSON:
@@ -107,7 +107,7 @@ def _flat(entry: Mapping[str, Any], path: str = "") -> Iterator[tuple[tuple[str,
 
 def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Question]:
     """All questions by name, those of several items under one name."""
-    ticks: dict[tuple[str, str], bool] = {}  # only what somebody answered: a form may have fields nobody used
+    ticks: dict[tuple[str, str], bool] = {}  # only answered ones: a form can have unused fields
     for where, row in table.rows():
         for key, value in answers.of(row, where).items():
             if value:
@@ -144,7 +144,7 @@ def _join_items(single: Mapping[str, _Question], inputs: Iterable[str]) -> dict[
 
 
 def _patterns(name: str) -> Iterator[tuple[str, str]]:
-    """A name with one of its numbers taken out, and that number; the last number first."""
+    """A name without one of its numbers, and that number; the last number first."""
     for found in reversed(list(re.finditer(r"\d+", name))):
         yield name[: found.start()] + _PLACE + name[found.end() :], found.group()
 
@@ -184,13 +184,13 @@ def _survey(
 ) -> QuestionSurvey:
     plain = (wanted or "").removeprefix(_ANSWER)
     if wanted is not None and plain not in questions:
-        # crowd-html elements add a level of their own: category.label answers "category".
+        # crowd-html elements add a level: category.label answers "category".
         within = [name for name in questions if name.startswith(f"{plain}.")]
         numbered = next((one for one in questions.values() if plain in one.values.values()), None)
         if len(within) == 1:
             wanted = within[0]
         elif numbered is not None:
-            # One of several numbered questions, asked for by its own name: not an item after all.
+            # One of several numbered questions, requested by its own name: it is not an item.
             questions[plain] = _Question({"": plain}, numbered.options)
     survey = QuestionSurvey(table.title, wanted, _ANSWER)
     for name in questions:
@@ -201,7 +201,7 @@ def _survey(
 
 
 def _tally(table: PlatformTable, answers: _Answers, questions: Mapping[str, _Question], survey: QuestionSurvey) -> None:
-    """Tell the survey every answer; hidden inputs and times are told from choices by what they hold."""
+    """Pass every answer to the survey; it separates hidden inputs and times from choices by their values."""
     inputs = table.beginning_with(_INPUT)
     for where, row in table.rows():
         given = answers.of(row, where)
@@ -231,13 +231,13 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
             raise InputError(f"{where} has no HITId and no input")
         if inputs and hit_of_input.setdefault(hash(tuple(row[name] for name in inputs)), hit) != hit:
             alike.add(hit)
-        # What is marked for rejection may not have been uploaded yet.
+        # An assignment marked for rejection may not have been uploaded yet.
         status = "rejected" if text_in(row, "Reject", "reject") else text_in(row, *_STATUS).lower()
         given = answers.of(row, where)
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
             find = _finder(row, item, numbered)
-            # The last HIT of a batch may show fewer items than there are places for.
+            # The last HIT of a batch can show fewer items than its form has places for.
             if item not in inputs_of or any(row[name].strip() for name in inputs_of[item]):
                 collector.item(task, find)
             collector.named_columns(task, find, where, _split)
@@ -251,7 +251,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
 
 
 def _inputs_of_items(table: PlatformTable, question: _Question) -> dict[str, list[str]]:
-    """The columns with the inputs of each item of a HIT; none where the HIT is the item."""
+    """The columns with the inputs of each item of a HIT; none if the HIT is the item."""
     columns: dict[str, list[str]] = {}
     for numbers in _numbered(table.beginning_with(_INPUT)).values():
         if question.values.keys() <= numbers.keys():
@@ -270,17 +270,17 @@ def _raw_choices(given: Mapping[tuple[str, str], str], name: str, question: _Que
     if not question.options:
         plain, _, option = name.partition(".")
         value = given.get((name, ""), "") or given.get((plain, option), "")
-        # A name from taskAnswers may have dots in both of its parts.
+        # A name from taskAnswers can have dots in both of its parts.
         return value or next((text for key, text in given.items() if ".".join(filter(None, key)) == name), "")
     options = {option: value for (asked, option), value in given.items() if asked == name and option and value}
     if len(options) == 1:
-        # A lone box is a question of its own: ticked or not.
+        # A single box is a separate question: ticked or not.
         return [value.lower() for value in options.values()]
     return [option for option, value in options.items() if _TICKS.get(value.lower())]
 
 
 def _finder(row: Mapping[str, str], item: str, numbered: Mapping[str, Mapping[str, str]]) -> Callable[[str], Any]:
-    """Finds cells to show, by full name, by name without prefix, or by the name that items share."""
+    """A function that finds cells to show, by full name, by name without prefix, or by the name that items share."""
     plain = finder(row, _INPUT, _ANSWER)
 
     def find(name: str) -> Any:

@@ -3,18 +3,18 @@
 A task is ``_input_hash`` (never ``_task_hash``: one item has several), an annotator ``_annotator_id`` or else
 ``_session_id``. Two kinds of questions:
 
-* choices: ``accept`` lists the options chosen; it counts only where ``answer`` is ``accept``. The question is called
+* choices: ``accept`` lists the options chosen; it counts only if ``answer`` is ``accept``. The question is called
   ``accept``;
 * yes or no: a line without options asks whether its ``label`` fits, and ``answer`` is ``accept`` or ``reject``. The
-  question is called as the label, or ``answer`` where there is none. With ``multilabel`` all labels are taken
+  question has the name of the label, or ``answer`` if there is none. With ``multilabel``, all labels are read
   together, under the name ``label``.
 
 Any other key (a text field, the value of a custom block) can be named as the question.
 
-Labels back to Prodigy: one line per item with the aggregated answer, as ``prodigy db-in`` takes them.
+Labels are written back as one line per item with the aggregated answer, for ``prodigy db-in``.
 
-The line is that of the item's first answer, so that text, options and hashes are Prodigy's own; who answered and when
-is taken out, and the method stands in their place. How sure the answer is, Prodigy shows from ``meta``.
+The line is that of the item's first answer, so that text, options and hashes are Prodigy's own; the annotator and the
+time are replaced by the method. Prodigy shows the probability of the answer from ``meta``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SPAN_VIEWS = frozenset(
      "audio_manual", "coref"}
 )  # fmt: skip
 _IGNORED = "ignored"
-_NAMELESS = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # when the server was started, not who answered
+_NAMELESS = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # start time of the server, not the annotator
 
 
 def recognises(beginning: Beginning) -> bool:
@@ -88,7 +88,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """What a line says: to which question, and what was chosen; ``asked`` where a single option was put."""
+    """The answer on a line: its question and choices; ``asked`` if a single option was shown."""
 
     question: str
     choices: list[str]
@@ -98,13 +98,13 @@ class StoredAnswer:
 def answer_of(
     record: Mapping[str, Any], where: str, wanted: str | None, *, multilabel: bool, collector: Collector | None = None
 ) -> StoredAnswer | None:
-    """The answer on a line, None if it is about spans.
+    """The answer on a line, None if it concerns spans.
 
     Args:
         record: the line.
         where: for messages.
         wanted: the question, if one was chosen.
-        multilabel: whether all labels are taken together.
+        multilabel: whether all labels are read together.
         collector: gets the values that are not text, so that they can be written back unchanged.
     """
     names = choices_in_value if collector is None else collector.names
@@ -117,7 +117,7 @@ def answer_of(
     label = as_text(record.get("label"), f"{where}: label") or BINARY
     verdict = record.get("answer")
     if multilabel:
-        # Every label is a yes/no problem of its own already; without a choice all of them are taken.
+        # Every label is already a separate yes/no problem; without a choice, all of them are read.
         return StoredAnswer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
     return StoredAnswer(label, [str(verdict)], label)
 
@@ -137,12 +137,12 @@ def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where
     if not taken:
         return
     if isinstance(record.get("versions"), list):
-        # What the review recipe stores; those who answered are in the datasets that were reviewed.
+        # Stored by the review recipe; the annotators are in the datasets that were reviewed.
         collector.leave_out("decision of a review, not an annotator's answer")
     elif verdict == "ignore":
         collector.leave_out(_IGNORED)
     elif verdict == "reject" and answer.asked is None:
-        # A rejected line may carry a choice all the same: it is not the annotator's answer.
+        # A rejected line can still contain a choice: it is not the annotator's answer.
         collector.leave_out(base.REJECTED)
     else:
         worker = as_text(record.get("_annotator_id"), f"{where}: _annotator_id")
@@ -152,22 +152,22 @@ def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# labels back: one line per item with the aggregated answer, as ``prodigy db-in`` takes them
+# labels back: one line per item with the aggregated answer, for ``prodigy db-in``
 
 
 _OF_AN_ANSWER = ("_annotator_id", "_session_id", "_timestamp", "answer", "accept", "versions")
 
 
 def check(_: Mapping[str, Any]) -> None:
-    """Every form of Prodigy's lines takes answers."""
+    """Do nothing: answers can be written for every form of Prodigy's lines."""
 
 
 def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """One line for each item, and each label that was put to people with a yes or no, where it got an answer.
+    """One line for each item (and each label of yes/no questions) that has an answer.
 
-    An item without one is left away: ``db-in`` would take it as accepted.
+    An item without an answer is left out: ``db-in`` would read it as accepted.
     """
     seen: set[tuple[str, str]] = set()
     for _, where, record in walk_objects(files.only(), "an answer", "line"):

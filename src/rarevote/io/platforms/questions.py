@@ -1,8 +1,8 @@
-"""Which question of an export is meant.
+"""The choice of a question in an export.
 
-Forms ask for more than the label: comments, hidden inputs, times. What was answered to each question is tallied while
-the export is read (:class:`QuestionSurvey`); those that look like a choice are ranked, and the only one is taken or
-all of them are proposed. Free text, even where it was chosen by name, is not a set of classes (:func:`is_free_text`).
+Forms contain more than the label: comments, hidden inputs, times. The answers to each question are counted while
+the export is read (:class:`QuestionSurvey`); those that look like a choice are ranked, and a single one is used or
+all of them are proposed. Free text, even if it was chosen by name, is not a set of classes (:func:`is_free_text`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rarevote.crowd.words import counted
 from rarevote.errors import InputError, how
 from rarevote.io.platforms.base import ABSENT, ALL, shown_names, shown_text
 
-_MAX_DISTINCT = 2_000  # answers of a question that are told apart; no choice has more
-_SAMPLED = 20_000  # tasks and workers whose first answer is kept
-# Below these numbers of answers anything may be equal by chance.
+_MAX_DISTINCT = 2_000  # most distinct answers counted for a question; no choice has more
+_SAMPLED = 20_000  # most tasks and workers whose first answer is stored
+# With fewer answers, anything can be equal by chance.
 _MIN_ANSWERS = 10
 _MIN_COMPARED = 5
-_FEW = 10  # so many different answers may be a choice in a small file, too
-_SHARE_OF_ANSWERS = 10  # as many answers to each different one, on average, in free text at most
+_FEW = 10  # this many distinct answers can be a choice even in a small file
+_SHARE_OF_ANSWERS = 10  # the largest mean number of equal answers in free text
 _MIN_REMARKS = 8
-_PROSE = 40  # letters of an answer, on average
+_PROSE = 40  # mean length of an answer
 _SHOWN = 6
 _OF_ITEM, _OF_ANNOTATOR = "always the same for one item", "always the same for one annotator"
 
@@ -46,10 +46,10 @@ _MOMENT = re.compile(  # a day, an hour, or seconds since 1970
 
 
 class EveryQuestionError(InputError):
-    """Every question is wanted, but one is read at a time: the caller reads them one after the other, or refuses.
+    """Every question is requested, but one is read at a time: the caller reads them in turn, or refuses.
 
     Attributes:
-        questions: those that look like a choice, best first, and whether an answer to one has several choices.
+        questions: the questions that look like a choice, best first, and whether an answer can have several choices.
     """
 
     def __init__(self, title: str, questions: dict[str, bool]) -> None:
@@ -64,10 +64,10 @@ def name_question(name: str) -> str:
 
 
 def is_free_text(counts: Counter[str], n_answers: int) -> bool:
-    """Whether answers are texts that annotators write themselves, not a choice between a few.
+    """Whether answers are free text, not a choice between a few.
 
-    They are where there are more different ones than a tenth of the answers; in a small file, where that says little,
-    they must also be more than ten, or long, or texts of several words that hardly ever repeat.
+    They are free text if the distinct ones are more than a tenth of the answers; in a small file, where that means
+    little, there must also be more than ten, or they must be long, or have several words and hardly ever repeat.
 
     >>> is_free_text(Counter(yes=3, no=2), 5), is_free_text(Counter(str(n) for n in range(30)), 200)
     (False, True)
@@ -98,7 +98,7 @@ def refuse_free_text(title: str, question: str, counts: Counter[str], n_answers:
 
 @dataclass
 class _Tally:
-    """What was answered to one question."""
+    """The answers to one question."""
 
     n_answers: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -120,7 +120,7 @@ class _Tally:
 
     @property
     def names_items(self) -> bool:
-        """Whether the answers are as many as the items, nearly, as names of the items are."""
+        """Whether there are nearly as many distinct answers as items, as for names of items."""
         return len(self.counts) > _FEW and 2 * len(self.counts) > len(self.by_task.first)
 
     @property
@@ -133,7 +133,7 @@ class _Tally:
 
 @dataclass
 class _Constancy:
-    """Whether the answers of each one (a task, a worker) are always the same."""
+    """Whether the answers for each key (a task, a worker) are always the same."""
 
     first: dict[str, int] = field(default_factory=dict)
     compared: set[str] = field(default_factory=set)
@@ -150,18 +150,18 @@ class _Constancy:
 
     @property
     def holds(self) -> bool:
-        """Whether that is so, and no chance: several were asked again and they did not all say one thing."""
+        """Whether that holds, and not by chance: several keys have repeated answers, which are not all equal."""
         return not self.differs and len(self.compared) >= _MIN_COMPARED and len(set(self.first.values())) > 1
 
 
 class QuestionSurvey:
-    """All questions of an export, and what was answered to each.
+    """All questions of an export, and the answers to each.
 
     Args:
-        title: what messages call the export.
-        wanted: the question that was asked for, if any.
-        prefix: that the platform puts before the names.
-        marked: whether the platform says what is a question, and what else was shown with the item.
+        title: the name of the export in messages.
+        wanted: the requested question, if any.
+        prefix: the platform's prefix of the names.
+        marked: whether the platform marks what is a question, and what else was shown with the item.
     """
 
     def __init__(self, title: str, wanted: str | None, prefix: str = "", *, marked: bool = True) -> None:
@@ -175,15 +175,15 @@ class QuestionSurvey:
 
     @property
     def is_open(self) -> bool:
-        """Whether answers are needed to decide which question is meant."""
+        """Whether answers are needed to choose the question."""
         return self.wanted in (None, ALL)
 
     def found(self, question: str) -> None:
-        """There is such a question."""
+        """Record that a question exists."""
         self._tallies.setdefault(question, _Tally())
 
     def note(self, question: str, given: Any, task: str, worker: str | None) -> None:
-        """An answer to a question: a name or a list of names, a number, any other value."""
+        """Record an answer to a question: a name or a list of names, a number, any other value."""
         tally = self._tallies.setdefault(question, _Tally())
         if not self.is_open or given is ABSENT:
             return
@@ -193,11 +193,11 @@ class QuestionSurvey:
             tally.add(texts, task, worker)
 
     def choose(self) -> str:
-        """The question that is wanted, or the only one that looks like a choice.
+        """The requested question, or the only one that looks like a choice.
 
         Raises:
-            InputError: there is no such question, or several could be meant; the message proposes them, best first.
-            EveryQuestionError: all are wanted.
+            InputError: there is no such question, or several are possible; the message proposes them, best first.
+            EveryQuestionError: all are requested.
         """
         names = self.names
         if self.wanted is not None:
@@ -220,7 +220,7 @@ class QuestionSurvey:
             return plausible[0]
         asked = f"{self.title}: {counted(len(names), 'question was', 'questions were')} asked: {shown_names(names)}. "
         if not plausible:
-            # What is the same for all answers to an item would say nothing about who is right.
+            # A value that is the same for all answers to an item cannot show who is right.
             nearest = next((name for name in names if others.get(name) != _OF_ITEM), names[0])
             is_text = others.get(nearest) != _OF_ITEM
             take = f"{name_question(nearest)}{how(', free_text=True', ' --free-text') if is_text else ''}"
@@ -238,8 +238,8 @@ class QuestionSurvey:
         others = {
             name: reason for name, tally in self._tallies.items() if (reason := _why_not(name, tally)) is not None
         }
-        # What is the same for all answers to an item, or of a person, is hidden in the form; but where that holds for
-        # every question, the crowd is of one mind, unless it is a name of the item, or was shown with it.
+        # A value that is the same for all answers to an item, or of a person, is a hidden input; but if that holds for
+        # every question, the crowd simply agrees, unless it is a name of the item, or was shown with it.
         left = {name: tally for name, tally in self._tallies.items() if name not in others}
         named = [
             name for name, tally in left.items() if tally.by_task.holds and (tally.names_items or not self._marked)

@@ -1,7 +1,7 @@
-"""Rows of a platform's CSV or TSV with their line numbers; cells may hold line feeds, lines have a limit.
+"""Rows of a platform's CSV or TSV with their line numbers; cells can contain line feeds, line lengths are limited.
 
 Python's own reader is used rather than DuckDB's: these files have one row per answer with dozens of columns that are
-free text, a wrong row must be named by its line, and what a row means depends on several of its cells.
+free text, a faulty row must be reported by its line, and the meaning of a row depends on several cells.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _BETWEEN_INPUTS = " | "
 
 @dataclass(frozen=True)
 class PlatformTable:
-    """A table whose rows can be walked more than once.
+    """A table whose rows can be read more than once.
 
     Attributes:
         part: the file.
-        dialect: how cells are told apart.
+        dialect: how cells are separated.
         header: names of the columns.
-        needed: columns that every row must reach; the cells after them may be left away.
+        needed: columns that every row must reach; the cells after them can be missing.
     """
 
     part: Part
@@ -39,13 +39,13 @@ class PlatformTable:
 
     @property
     def title(self) -> str:
-        """How messages call the file."""
+        """The name of the file in messages."""
         return self.part.title
 
     def rows(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Place (file and first line) and cells by column of every row that is not empty.
+        """Location (file and first line) and cells by column of every row that is not empty.
 
-        A row may lack cells at its end, which are empty then: MTurk's header ends in columns for the requester to fill
+        A row can lack cells at its end, which are then empty: MTurk's header ends in columns for the requester to fill
         in, and its rows do not.
 
         Raises:
@@ -73,11 +73,11 @@ class PlatformTable:
                 ) from None
 
     def find(self, *names: str) -> str | None:
-        """The first of these columns that there is."""
+        """The first of these columns that exists."""
         return next((name for name in names if name in self.header), None)
 
     def need(self, what: str, *names: str, advice: str = "") -> str:
-        """The first of these columns, in which every row must have a cell; none of them is an error."""
+        """The first of these columns, in which every row must have a cell; raises an error if there is none."""
         found = self.find(*names)
         if found is None:
             ending = f". {advice}" if advice else ""
@@ -88,7 +88,7 @@ class PlatformTable:
         return found
 
     def beginning_with(self, prefix: str) -> list[str]:
-        """The columns whose names begin so."""
+        """The columns whose names have this prefix."""
         return [name for name in self.header if name.startswith(prefix)]
 
 
@@ -119,8 +119,8 @@ def _lines(part: Part, stream: IO[bytes]) -> Iterator[str]:
 
 
 def text_in(row: Mapping[str, str], *names: str) -> str:
-    """The cell of the first of these columns that there is, without the spaces around it; "" if there is none."""
-    for name in names:  # not by next(): this is asked for several times a row
+    """The stripped cell of the first of these columns that exists; "" if there is none."""
+    for name in names:  # without next(): this is called several times per row
         if name in row:
             return row[name].strip()
     return ""
@@ -133,7 +133,7 @@ def task_in(row: Mapping[str, str], ids: Sequence[str], inputs: Sequence[str]) -
 
 
 def finder(row: Mapping[str, str], *prefixes: str) -> Callable[[str], Any]:
-    """Finds cells of a row by name, with or without one of the platform's prefixes; ABSENT if there is no column."""
+    """A function that finds cells of a row by name, with or without the platform's prefixes; else ABSENT."""
 
     def find(name: str) -> Any:
         if name in row:
@@ -144,7 +144,7 @@ def finder(row: Mapping[str, str], *prefixes: str) -> Callable[[str], Any]:
 
 
 def json_in_cell(cell: str) -> Any:
-    """What a cell stands for: the value of JSON, a list of the ticked options, or the text itself.
+    """The value of a cell: a JSON value, a list of the ticked options, or the text itself.
 
     >>> json_in_cell('{"a": true, "b": false}'), json_in_cell("[x] marks the spot")
     (['a'], '[x] marks the spot')
@@ -155,16 +155,16 @@ def json_in_cell(cell: str) -> Any:
     try:
         value = parse_json(text)
     except ValueError:
-        return text  # a label may begin with a bracket
+        return text  # a label can begin with a bracket
     if isinstance(value, dict) and all(isinstance(tick, bool) for tick in value.values()):
         return [name for name, tick in value.items() if tick]
     return value
 
 
 def choices_in_cell(cell: str, where: str, *, separator: str = "") -> list[str]:
-    """The choices that a cell holds: none, one, or several.
+    """The choices in a cell: none, one, or several.
 
-    Several are a JSON list, a JSON object of ticks (``{"a": true, "b": false}``), or texts between ``separator``.
+    Several are a JSON list, a JSON object of ticks (``{"a": true, "b": false}``), or texts separated by ``separator``.
 
     >>> choices_in_cell('["a", "b"]', "line 2"), choices_in_cell(" None ", "line 2")
     (['a', 'b'], ['None'])

@@ -1,8 +1,8 @@
 """Toloka's TSV: one row per answer.
 
-A task is ``ASSIGNMENT:task_id``, or its ``INPUT:`` columns where that was not exported; a worker
+A task is ``ASSIGNMENT:task_id``, or its ``INPUT:`` columns if that was not exported; a worker
 ``ASSIGNMENT:worker_id``; a question an ``OUTPUT:`` column; a gold label the ``GOLDEN:`` column of the same name.
-``ASSIGNMENT:status`` decides: approved and submitted answers count, expired ones are empty and come again.
+``ASSIGNMENT:status`` decides: approved and submitted answers count, expired ones are empty and occur again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNM
 _TASK, _STATUS = f"{_ASSIGNMENT}task_id", f"{_ASSIGNMENT}status"
 _WORKER = (f"{_ASSIGNMENT}worker_id", f"{_ASSIGNMENT}user_id")
 _WITH_WORKERS = f"Download the results with {_WORKER[0]}"
-_CONFIDENCE = "CONFIDENCE:"  # beside the answers of Toloka's own aggregation
+_CONFIDENCE = "CONFIDENCE:"  # the columns beside the answers of Toloka's own aggregation
 _COUNTED = frozenset({"", "APPROVED", "ACCEPTED", "SUBMITTED"})
 _REASONS = {"REJECTED": base.REJECTED, "SKIPPED": base.SKIPPED, "EXPIRED": "expired", "ACTIVE": "not yet submitted"}
 
 
 def recognises(beginning: Beginning) -> bool:
-    """Whether a header is that of Toloka's results."""
+    """Whether a header belongs to Toloka's results."""
     return any(name.startswith(_OUTPUT) for name in beginning.header) and any(
         name.startswith((_ASSIGNMENT, _INPUT)) for name in beginning.header
     )
@@ -56,7 +56,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 
 
 def _survey(table: PlatformTable, wanted: str | None) -> QuestionSurvey:
-    """The outputs of a project and what was answered; it may have some that nobody used."""
+    """The outputs of a project and their answers; some outputs can be unused."""
     survey = QuestionSurvey(table.title, wanted, _OUTPUT)
     outputs = table.beginning_with(_OUTPUT)
     for column in outputs:
@@ -76,7 +76,7 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
     golden = _GOLDEN + question
     table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
     inputs = table.beginning_with(_INPUT)
-    # A row that ends before them may have been cut off: its status, and which task it is, are not known.
+    # A row that ends before them may be truncated: its status and its task are not known.
     table.needed.update(name for name in (_STATUS, _TASK, *inputs) if name in table.header)
     if _TASK not in table.header and not inputs:
         raise InputError(f"{table.title}: no column {_TASK} and no {_INPUT} column says which task it is")

@@ -1,9 +1,9 @@
-"""What goes back to a platform: labels, and tasks for a person to answer.
+"""Files for a platform to import: labels, and tasks for a person to answer.
 
-Labels go as predictions with scores, or as answers where the platform takes no others. The items are read from the
-export again, one by one, and written with the aggregated label in place of the answers, so that ids, data and the names
-of the controls are the platform's own and the file can be imported as it is. Answers are not written: the platform has
-them, and importing them again would double or overwrite them.
+Labels are written as predictions with scores, or as answers if the platform has no predictions. The items are read from
+the export again, one by one, and written with the aggregated label instead of the answers, so that ids, data and the
+names of the controls are the platform's own and the file can be imported unchanged. Answers are not written: the
+platform has them, and importing them again would double or overwrite them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 
 @dataclass(frozen=True)
 class ItemLabels:
-    """The aggregated answer to one item: the labels chosen, and how sure each is."""
+    """The aggregated answer to one item: the chosen labels, and the probability of each."""
 
     labels: list[str]
     scores: list[float | None]
@@ -44,12 +44,12 @@ class ItemLabels:
 
 
 def check_way_back(platform: str, path: Path, details: Mapping[str, Any] | None = None) -> None:
-    """Refuse, before anything is computed, what could not be written.
+    """Refuse what could not be written, before anything is computed.
 
     Args:
         platform: the platform's name.
-        path: the file to be written.
-        details: those of the :class:`Export`, where it is known.
+        path: the file to write.
+        details: details of the :class:`Export`, if known.
     """
     if platform not in PLATFORMS or not PLATFORMS[platform].takes_labels:
         able = listed([name for name, one in PLATFORMS.items() if one.takes_labels])
@@ -72,18 +72,19 @@ def write_back(
     """Write the items of an export with their aggregated labels, for the platform to import.
 
     Args:
-        export: the export that was aggregated, of a platform that takes labels; its file must still be there.
+        export: the export that was aggregated, of a platform that accepts labels; its file must still exist.
         tasks: the tasks of the result, as in ``export.task``.
         labels: the label of each.
         scores: the probability of each label.
-        path: a ``.json`` file (one list) or a ``.jsonl`` file (one record per line); replaced only once all is written.
+        path: a ``.json`` file (one list) or a ``.jsonl`` file (one record per line); replaced only after everything is
+            written.
         model_version: the name that the platform shows for the predictions.
 
     Returns:
-        How many items got a label.
+        The number of items with a label.
 
     Raises:
-        InputError: the platform takes no labels, or the file cannot be written.
+        InputError: the platform does not accept labels, or the file cannot be written.
     """
     path = Path(path)
     check_way_back(export.platform, path, export.details)
@@ -102,7 +103,7 @@ def labelled_records(
     *,
     model_version: str = MODEL_NAME,
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """The items of an export with their aggregated labels, as the platform takes them, and whether each has one.
+    """The items of an export with their aggregated labels, in the format of the platform, and whether each has one.
 
     Arguments are as for :func:`write_back`.
     """
@@ -132,7 +133,7 @@ def _write(records: Iterator[tuple[dict[str, Any], bool]], handle: IO[str], *, a
 def _by_item(
     export: Export, tasks: Iterable[Any], labels: Iterable[Any], scores: Iterable[float | None]
 ) -> dict[str, ItemLabels]:
-    """Results by item of the platform; the yes/no problems of one item are one answer again."""
+    """Results by item of the platform; the yes/no problems of one item are combined into one answer."""
     rows = list(zip(map(str, tasks), map(str, labels), map(_finite, scores), strict=True))
     if not export.multilabel:
         return {task: ItemLabels([label], [score]) for task, label, score in rows}
@@ -157,12 +158,12 @@ def _finite(score: float | None) -> float | None:
 
 
 def own_data(export: Export) -> dict[str, Mapping[str, Any]]:
-    """The data of every task of an export, read from its file again; neither answers nor predictions are among them.
+    """The data of every task of an export, read from its file again; without answers and predictions.
 
-    Empty for platforms whose exports do not tell what is shown from what is said: there ``show`` names it.
+    Empty for platforms whose exports do not separate data from answers: use ``show`` for these.
 
     Raises:
-        InputError: the file cannot be read any more.
+        InputError: the file can no longer be read.
     """
     items_of = getattr(PLATFORMS[export.platform].module(), "items", None)
     if items_of is None:
@@ -170,7 +171,7 @@ def own_data(export: Export) -> dict[str, Mapping[str, Any]]:
     items = dict(items_of(export, _files(export)))
     if not export.multilabel:
         return items
-    # The task is a choice of an item, and whoever answers must know which.
+    # The task is a choice of an item, and the person who answers must know which.
     own: dict[str, Mapping[str, Any]] = {}
     for tasks, shown in ((export.task, export.shown), (export.unanswered, export.shown_unanswered)):
         for task, item, choice in zip(tasks, shown["item"], shown["choice"], strict=True):
@@ -182,19 +183,19 @@ def own_data(export: Export) -> dict[str, Mapping[str, Any]]:
 # tasks for a person to answer
 
 
-#: where a task of Label Studio carries the name of ours, since an import gives it an id of its own
+#: the key with our name of a task in Label Studio, since an import gives it a new id
 TASK_KEY = "task"
 
 
 def values_to_show(shown: Mapping[str, NDArray[Any]], row: int) -> dict[str, Any]:
-    """What is shown of one task, by its place in the population."""
+    """The values to show for one task, by its position in the population."""
     return {str(name): values[row] for name, values in shown.items() if row < len(values) and values[row] is not ABSENT}
 
 
 def shown_columns(
     shown: Mapping[str, NDArray[Any]], rows: Iterable[int], taken: Collection[str]
 ) -> dict[str, NDArray[Any]]:
-    """What is shown of the tasks in these places, as texts; a column that is called as one of ours gets another name.
+    """The columns to show for the tasks at these positions, as text; a column with one of our names is renamed.
 
     >>> shown_columns({"text": ["a rail", "a crack"], "label": [7, None]}, [1, 0], taken=["task", "label"])
     {'text': array(['a crack', 'a rail'], dtype=object), 'show:label': array(['', '7'], dtype=object)}
@@ -207,13 +208,13 @@ def shown_columns(
 
 
 def write_records(records: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write tasks for a platform to import, whole or not at all."""
+    """Write tasks for a platform to import, completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(list(records), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def label_studio_task(task: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A task in Label Studio's import format; data of its own that are called as ours get another name.
+    """A task in Label Studio's import format; data with one of our names are renamed.
 
     >>> label_studio_task(7, {"text": "a rail", "task": "x"})
     {'data': {'task': '7', 'text': 'a rail', 'show:task': 'x'}}
