@@ -34,23 +34,7 @@ def labels(tmp_path: Path) -> Path:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# memory
-
-
-ONE_VOTE = Annotations.from_arrays([0], ["ann"], ["yes"])
-
-
-def test_a_refusal_within_a_fit_keeps_its_numbers() -> None:
-    class Refuses(MajorityVote):
-        def _fit(self, request: Request) -> Fit:
-            raise NotEnoughMemoryError("a process needs 3 GB")
-
-    with pytest.raises(NotEnoughMemoryError, match=r"^a process needs 3 GB$"):
-        Refuses().fit(ONE_VOTE)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# classes and gold
+# classes, gold, memory
 
 
 TWO_VOTES = Crowd(Annotations.from_arrays([0, 0], ["ann", "bob"], ["no", "yes"]), gold={0: "no"})
@@ -64,6 +48,18 @@ def test_a_method_that_needs_gold_takes_that_of_the_data_unless_other_gold_is_gi
 
     model = Keeps().fit(TWO_VOTES, given)
     assert model.classes_[model.fitted_parameters["gold"]].tolist() == [known]
+
+
+ONE_VOTE = Annotations.from_arrays([0], ["ann"], ["yes"])
+
+
+def test_a_refusal_within_a_fit_keeps_its_numbers() -> None:
+    class Refuses(MajorityVote):
+        def _fit(self, request: Request) -> Fit:
+            raise NotEnoughMemoryError("a process needs 3 GB")
+
+    with pytest.raises(NotEnoughMemoryError, match=r"^a process needs 3 GB$"):
+        Refuses().fit(ONE_VOTE)
 
 
 def test_plat_with_three_classes(labels: Path, tmp_path: Path) -> None:
