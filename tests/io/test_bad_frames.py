@@ -68,7 +68,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
     "pyarrow without types": (
         lambda: pa.table({name: pa.nulls(3) for name in NAMES}),
         MissingValuesError,
-        "Fill them in",
+        "Fill in the missing values",
     ),
     # no table
     "number": (lambda: 42, InputError, GIVE),
@@ -222,19 +222,23 @@ BAD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
     "masked votes": (
         lambda: (TASKS, WORKERS, np.ma.array([1, 2, 3], mask=[False, False, True])),
         MissingValuesError,
-        "Fill them in",
+        "Fill in the missing values",
     ),
     "masked values in a list": (
         lambda: (TASKS, WORKERS, list(np.ma.array([1, 2, 3], mask=[False, False, True]))),
         MissingValuesError,
-        "Fill them in",
+        "Fill in the missing values",
     ),
     "gaps among integers": (
         lambda: (pd.Series([2**53, None, 2**53 + 1], dtype="Int64"), WORKERS, LABELS),
         MissingValuesError,
-        "Fill them in",
+        "Fill in the missing values",
     ),
-    "nothing but gaps": (lambda: pd.DataFrame({**COLUMNS, "label": [None] * 3}), MissingValuesError, "Fill them in"),
+    "nothing but gaps": (
+        lambda: pd.DataFrame({**COLUMNS, "label": [None] * 3}),
+        MissingValuesError,
+        "Fill in the missing values",
+    ),
 }
 
 

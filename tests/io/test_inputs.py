@@ -457,6 +457,17 @@ def test_a_line_beyond_the_limit_is_refused_wherever_it_is(tmp_path: Path, packe
     assert read_annotations_file(write(tmp_path / "x.csv", long_enough)).n_annotations == 1
 
 
+def test_a_header_has_the_limit_of_a_row(tmp_path: Path) -> None:
+    for n_bytes, is_read in ((2_000_000, True), (2_000_001, False)):
+        header = b"task,worker,label,".ljust(n_bytes, b"x")
+        path = write(tmp_path / "x.csv", header + b"\n1,a,yes,\n")
+        if is_read:
+            assert read_annotations_file(path).n_annotations == 1
+        else:
+            with pytest.raises(InputError, match="line 1 is longer than 2,000,000 bytes"):
+                read_annotations_file(path)
+
+
 def test_no_line_beyond_the_limit_escapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_text, "MAX_LINE", 2000)
     monkeypatch.setattr(csv_text, "_PROBE", 64)

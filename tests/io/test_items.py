@@ -144,6 +144,7 @@ def test_what_is_shown_goes_along(tmp_path: Path) -> None:
         (["q"], r"items: 2 of 2 items with votes are not in the list \('a', 'b'\)"),
         (["a", "b", None], "items: 1 id is missing"),
         ([], "items: no items"),
+        (["a", "b", ["c"]], "items: an id is a name or a number, not a list or an object"),
     ],
 )
 def test_lists_that_do_not_fit(items: list[Any], message: str) -> None:

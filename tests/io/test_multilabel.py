@@ -99,6 +99,18 @@ def parquet_lists(folder: Path) -> Path:
     return path
 
 
+def arrow_columns(folder: Path) -> Path:
+    import pyarrow
+    from pyarrow import feather
+
+    rows = [
+        {"task": item, "worker": who} | {name: int(name in ticked) for name in CHOICES}
+        for (item, who), ticked in ANSWERS.items()
+    ]
+    feather.write_feather(pyarrow.Table.from_pylist(rows), str(folder / "votes.arrow"))
+    return folder / "votes.arrow"
+
+
 def wide_cells(folder: Path) -> Path:
     items = sorted({item for item, _ in ANSWERS})
     lines = [f"{item},{','.join('|'.join(ANSWERS[item, who]) or '[]' for who in ('ann', 'bob'))}" for item in items]
@@ -120,6 +132,7 @@ FORMS: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
     "a row per choice": (choice_rows, {}),
     "lists of JSON": (json_lists, {}),
     "lists of Parquet": (parquet_lists, {}),
+    "1 and 0 of Arrow": (arrow_columns, {}),
     "wide": (wide_cells, {"wide": True}),
 }
 

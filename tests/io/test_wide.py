@@ -9,7 +9,9 @@ from typing import Any
 
 import pandas
 import polars
+import pyarrow
 import pytest
+from pyarrow import feather
 
 import rarevote
 from rarevote.errors import ColumnsError, InputError
@@ -67,7 +69,7 @@ def test_raters_with_gaps_are_people() -> None:
         read(FIXTURES / "wide_raters.csv", prediction_columns=["rater 9"])
 
 
-@pytest.mark.parametrize("ending", ["json", "ndjson", "parquet"])
+@pytest.mark.parametrize("ending", ["json", "ndjson", "parquet", "arrow"])
 def test_other_formats(tmp_path: Path, ending: str) -> None:
     import duckdb
 
@@ -76,6 +78,8 @@ def test_other_formats(tmp_path: Path, ending: str) -> None:
     if ending == "parquet":
         (tmp_path / "wide.json").write_text(json.dumps(rows))
         duckdb.sql(f"COPY (SELECT * FROM '{tmp_path}/wide.json') TO '{path}'")
+    elif ending == "arrow":
+        feather.write_feather(pyarrow.Table.from_pylist(rows), str(path))
     else:
         path.write_text(json.dumps(rows) if ending == "json" else "\n".join(map(json.dumps, rows)))
     crowd = read(path, gold_column="truth")

@@ -245,7 +245,7 @@ def _checked(frame: Any, title: str, first_row: int, missing: Missing) -> Rows:
         columns[role] = column
     if complaints and missing == "error":
         raise MissingValuesError(
-            f"{title}: {'; '.join(complaints)}. Fill them in, or skip these rows: "
+            f"{title}: {'; '.join(complaints)}. Fill in the missing values, or skip these rows: "
             + how('missing="drop"', "--missing drop")
         )
     read = pandas.DataFrame(columns)

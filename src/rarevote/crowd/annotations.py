@@ -301,7 +301,7 @@ def _missing_message(
             noun = "row has" if where.size == 1 else "rows have"
             parts.append(f"{where.size:,} {noun} no {role} ({place_of_row(where[:_SHOWN])}{more})")
     drop = how('missing="drop"', "--missing drop")
-    return f"{'; '.join(parts)}. Fill them in, or leave those rows out: {drop}"
+    return f"{'; '.join(parts)}. Fill in the missing values, or leave the rows out: {drop}"
 
 
 def _only_in_dropped_rows(

@@ -83,7 +83,7 @@ def read_header(
         raise InputError(f"{title}: the file is empty; it needs a header line with task, worker, label")
     if b"\0" in first:
         raise InputError(f"{title}: not a text file with a header line")
-    if len(first) >= MAX_LINE:
+    if len(first) > MAX_LINE:
         raise InputError(_too_long(title, 1))
     try:
         text = head.decode("utf-8-sig")

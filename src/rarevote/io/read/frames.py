@@ -206,8 +206,8 @@ def _truth_pairs(
         rows = ", ".join(map(str, absent[:_SHOWN])) + (", ..." if len(absent) > _SHOWN else "")
         noun = "row has" if len(absent) == 1 else "rows have"
         raise MissingValuesError(
-            f"{len(absent):,} {noun} no task or no label in the gold or truth (rows {rows}). Fill them in, or "
-            "remove those rows: every gold task needs a label"
+            f"{len(absent):,} {noun} no task or no label in the gold or truth (rows {rows}). Fill in the missing "
+            "values, or remove the rows: every gold task needs a label"
         )
     return list(pairs.values())
 

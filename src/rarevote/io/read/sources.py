@@ -112,7 +112,8 @@ def asking(source: FileTable) -> Iterator[Callable[[str], Any]]:
 
     with connection() as database:
         try:
-            yield lambda query: with_objects(database, source.objects).execute(query, source.parameters)
+            with_objects(database, source.objects)  # once: DuckDB registers nothing while a result is open
+            yield lambda query: database.execute(query, source.parameters)
         except duckdb.Error as error:
             raise translated(source, error) from None
 
