@@ -3,8 +3,8 @@
     python -m proofs.mutants [--mutants 400] [--minutes 120] [--at-once 2] [--work prove-work/mutants]
 
 Over audit, decide, io/read, crowd and methods, compiled kernels apart (they are compared with plain NumPy passes).
-First the tests run once, to note which functions each test calls (:mod:`proofs.tests_by_function`). A
-mutant is then tried with the tests that call its function, fast ones first, until one fails. It runs in a copy of the
+First the tests run once, to note which functions each test calls (:mod:`proofs.tests_by_function`). A mutant is then
+tried with the tests that call its function, those of its layer first, until one fails. It runs in a copy of the
 package, so that the tree stays as it is.
 
 Resumable: outcomes are in ``results.jsonl`` of the work folder, and a mutant whose file did not change is not run
@@ -193,7 +193,10 @@ def sample(number: int, layers: Sequence[str] = LAYERS, seed: int = 1) -> list[M
 
 
 def chosen_tests(mutant: Mutant, calls: Mapping[str, Any]) -> list[str]:
-    """Tests that call the function of a mutant, or any of its file where it is in none; fast ones first."""
+    """Tests that call the function of a mutant, or any of its file where it is in none.
+
+    Those of its own layer come first, fast ones before slow ones.
+    """
     places = [f"{mutant.file}:{mutant.function}"] if mutant.function else [
         place for place in calls["tests"] if place.startswith(f"{mutant.file}:")
     ]  # fmt: skip
@@ -201,7 +204,8 @@ def chosen_tests(mutant: Mutant, calls: Mapping[str, Any]) -> list[str]:
     seconds: Mapping[str, float] = calls["seconds"]
     chosen: list[str] = []
     total = 0.0
-    for test in sorted(tests, key=lambda test: (seconds[test], test)):
+    own = f"tests/{mutant.file.partition('/')[0]}/"
+    for test in sorted(tests, key=lambda test: (not test.startswith(own), seconds[test], test)):
         total += seconds[test]
         if chosen and (total > _SECONDS_OF_TESTS or len(chosen) >= _MAX_TESTS):
             break

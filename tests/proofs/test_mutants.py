@@ -62,6 +62,11 @@ def test_fast_tests_of_the_function_come_first() -> None:
     assert chosen_tests(Mutant("crowd/a.py", 5, "Some.few", 0, 1, ""), calls) == ["fast"]  # both would take too long
     assert chosen_tests(Mutant("crowd/a.py", 1, "", 0, 1, ""), calls) == ["fast", "other"]
     assert chosen_tests(Mutant("crowd/b.py", 5, "few", 0, 1, ""), calls) == []
+    layers = {
+        "tests": {"io/read/c.py:few": ["tests/a.py", "tests/io/b.py"]},
+        "seconds": {"tests/a.py": 1, "tests/io/b.py": 2},
+    }
+    assert chosen_tests(Mutant("io/read/c.py", 5, "few", 0, 1, ""), layers) == ["tests/io/b.py", "tests/a.py"]
 
 
 def test_a_test_kills_what_it_notices_and_only_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
