@@ -1,1 +1,1 @@
-"""What every chart shares: colours, theme, SVG. The page and the study draw with it."""
+"""The common parts of all charts: colours, theme, SVG. The page and the study use them."""

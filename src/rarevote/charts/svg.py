@@ -1,14 +1,14 @@
-"""Charts as files (SVG, PNG; no browser, no network) and as parts of the page, and the dress that both have in common.
+"""Charts as files (SVG, PNG; no browser, no network) and as parts of the page, with a common style.
 
-For the page, what the renderer writes is taken apart and put together again from a short list of what a chart needs.
-Anything else is left out, so nothing that a task or an annotator is called can act; a colour that is not of the palette
-is an error, because it would stay as it is when the page turns dark.
+For the page, the renderer's output is parsed and rebuilt from a short list of elements that a chart needs.
+Anything else is left out, so the name of a task or an annotator cannot run code; a colour outside the palette
+is an error, because it would not change with the dark theme.
 
-One table of colours makes the style sheet and the SVG classes. Charts are drawn in the light colours. In the page each
-of them becomes the name of a CSS variable, so that a chart follows the page into the dark. The hues are those of Okabe
-and Ito, which the colour-blind can tell apart; the page's light ones are darkened and its dark ones lightened until
-text-sized marks stand out (a contrast of 3 or more). The last nine are for the series of a study, whose lines also
-differ in mark and dashes.
+One table of colours defines the style sheet and the SVG classes. Charts are drawn in the light colours. In the page
+each of them becomes the name of a CSS variable, so that a chart follows the theme of the page. The hues are those of
+Okabe and Ito, which are distinguishable for colour-blind readers; the page's light ones are darkened and its dark ones
+lightened until text-sized marks stand out (a contrast of 3 or more). The last nine are for the series of a study, whose
+lines also differ in mark and dashes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rarevote.kernels.memory import require_address_space
 
 
 class Colour(NamedTuple):
-    """A colour on light and on dark ground."""
+    """A colour on a light and on a dark background."""
 
     light: str
     dark: str
@@ -63,7 +63,7 @@ COLOURS: dict[str, Colour] = {
 
 
 def light(name: str) -> str:
-    """The colour that charts are drawn in."""
+    """The light variant of a colour, which charts use."""
     return COLOURS[name].light
 
 
@@ -86,7 +86,7 @@ _FONT = "Helvetica, Arial, sans-serif"
 
 
 def themed(chart: Any, *, legend_columns: int = 2, legend_width: int = 210) -> Any:
-    """The chart in our fonts and colours; ``legend_width`` is that of one of its names in pixels."""
+    """The chart in our fonts and colours; ``legend_width`` is the width of a legend entry in pixels."""
     return (
         chart.configure(font=_FONT)
         .configure_title(fontSize=15, anchor="start", color=light("ink"), offset=10)
@@ -126,7 +126,7 @@ class Key:
     """A series in the legend.
 
     Attributes:
-        description: what it is called.
+        description: its name.
         colour: its name in the palette.
         shape: "circle", "square", "diamond", "cross", "wedge", "triangle-" with "up", "down", "left" or "right", "line"
             or "dashes".
@@ -141,14 +141,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its words.
+    """A chart with its texts.
 
     Attributes:
-        name: of its files.
+        name: name of its files.
         title: what it shows.
         caption: how to read it.
         keys: the legend.
-        spec: the chart itself, without title and ground.
+        spec: the chart itself, without title and background.
     """
 
     name: str
@@ -159,17 +159,17 @@ class Chart:
 
 
 def short(name: str, limit: int = 24) -> str:
-    """The name, cut where it would not fit an axis."""
+    """The name, shortened to fit an axis."""
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
 def drawn_from(rows: list[dict[str, Any]], **encoding: Any) -> alt.Chart:
-    """A chart of rows, before its marks."""
+    """A chart of rows, without marks yet."""
     return alt.Chart(alt.InlineData(values=rows)).encode(**encoding)
 
 
 def described_by_words(rows: list[dict[str, Any]], **encoding: Any) -> alt.Chart:
-    """The same where the ``words`` of a row describe its mark."""
+    """The chart with the ``words`` of a row as the description of its mark."""
     return drawn_from(rows, description=alt.Description("words:N"), **encoding)
 
 
@@ -201,7 +201,7 @@ def shapes(field: str, keys: Sequence[Key]) -> Any:
 
 
 def scaled(field: str, keys: Sequence[Key], looks: Sequence[Any], channel: Any) -> Any:
-    """A channel with one look per series."""
+    """A channel with one style per series."""
     return channel(f"{field}:N", scale=alt.Scale(domain=[key.description for key in keys], range=list(looks)))
 
 
@@ -211,8 +211,8 @@ def row_axis() -> alt.Axis:
 
 
 def dressed(chart: Any, height: Any) -> Any:
-    """The chart as the page shows it."""
-    # The same outer width for all, so that the page scales their words alike.
+    """The chart in the style of the page."""
+    # The same outer width for all, so that the page scales their texts equally.
     size = alt.AutoSizeParams(type="fit-x", contains="padding")
     return themed(chart.properties(width=WIDTH, height=height, autosize=size, background="transparent", padding=2))
 
@@ -234,10 +234,10 @@ def inline_svg(text: str, *, label: str) -> str:
     """The chart for the page.
 
     Args:
-        label: what the chart shows, for those who cannot see it.
+        label: what the chart shows, for screen readers.
 
     Raises:
-        RarevoteError: the text is not SVG, or has a colour that the page does not know.
+        RarevoteError: the text is not SVG, or has a colour that is not in the palette.
     """
     try:
         root = ElementTree.fromstring(text)
@@ -249,20 +249,20 @@ def inline_svg(text: str, *, label: str) -> str:
         {"viewBox": f"0 0 {width} {height}", "width": width, "height": height, "role": "img", "aria-label": label},
     )
     for child in root:
-        # The first rectangle is the ground, which the page has already.
+        # The first rectangle is the background, which the page already has.
         if not (child.tag == f"{_NAMESPACE}rect" and child.get("transform") is None):
             _copy(child, clean)
     return ElementTree.tostring(clean, encoding="unicode")
 
 
 def adaptive_svg(text: str, *, label: str) -> str:
-    """The chart as a file of its own, in light or dark colours as the reader's system asks, on a ground of its own.
+    """The chart as a separate file, with its own background, in light or dark colours as set in the reader's system.
 
     Args:
-        label: what the chart shows, for those who cannot see it.
+        label: what the chart shows, for screen readers.
 
     Raises:
-        RarevoteError: the text is not SVG, or has a colour that the page does not know.
+        RarevoteError: the text is not SVG, or has a colour that is not in the palette.
     """
     root = ElementTree.fromstring(inline_svg(text, label=label))
     root.set("xmlns", _NAMESPACE.strip("{}"))
@@ -299,7 +299,7 @@ def _copy(source: ElementTree.Element, parent: ElementTree.Element) -> None:
 
 
 def _rounded(value: str) -> str:
-    """The same with at most two decimals, which no eye can tell and which is a third of the size."""
+    """The numbers with at most two decimals, which look the same and take a third of the size."""
     return _NUMBER.sub(lambda match: f"{float(match.group()):.2f}".rstrip("0").rstrip("."), value)
 
 
@@ -317,7 +317,7 @@ _VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 
 @cache
 def _renderer() -> ModuleType:
-    """The library that draws. Its engine ends the process where it cannot reserve addresses, most of them unused."""
+    """The rendering library. Its engine ends the process if it cannot reserve address space, most of it unused."""
     require_address_space(_ADDRESS_SPACE, "drawing charts (V8)")
     import vl_convert
 

@@ -1,4 +1,4 @@
-"""The command line: verbs, their options, and what a person reads. Data go to stdout, talk goes to stderr."""
+"""The command line: verbs, their options, and their output. Data go to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROOM = "where memory is limited, allow at least 2 GB"
 
 
 class _AllVerbs(Verbs):
-    """The verbs by name, each loaded when it is asked for."""
+    """The verbs by name, each loaded on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -60,7 +60,7 @@ class _AllVerbs(Verbs):
     "rarevote",
     cls=_AllVerbs,
     no_args_is_help=True,
-    # Written out in messages: the first of the names.
+    # Shown in messages: the first of the names.
     context_settings={"help_option_names": ["--help", "-h"], "show_default": True, "max_content_width": 120},
     epilog=examples(
         "rarevote demo",
@@ -97,7 +97,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         argv: The words after ``rarevote``; those of the process if None.
     """
     try:
-        with speaking_flags(), warnings.catch_warnings():  # which also restores how warnings are shown
+        with speaking_flags(), warnings.catch_warnings():  # also restores how warnings are shown
             warnings.showwarning = _show_warning
             _run(list(sys.argv[1:] if argv is None else argv))
     except click.exceptions.Exit as end:
@@ -113,7 +113,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except RarevoteError as error:
         return _complain(error, 1)
     except BrokenPipeError:
-        # Whoever read our output has seen enough (head, less): not an error, and nothing more can be written.
+        # The reader of our output has closed it (head, less): not an error, and nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -127,14 +127,14 @@ def run(argv: Sequence[str] | None = None) -> int:
 
         return _complain(load_failure(error), 1)
     except OSError as error:
-        # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
+        # An error of the system, not of the program: a full disk, a name too long, an unreadable folder.
         if error.errno is None:
             return _complain(f"system error: {error}; {_ROOM}", 1)
         place = str(error.filename or "standard output")
         shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
         return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)
     except Warning as warning:
-        # Raised only where Python was asked to: a decision of the person who runs it, not a fault.
+        # Raised only if Python is set to do so: a decision of the user, not a fault.
         name = type(warning).__name__
         return _complain(f"{warning} (a {name}, which -W error or PYTHONWARNINGS makes an error)", 1)
     except Exception as error:

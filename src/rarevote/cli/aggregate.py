@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
 _TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
-# What the dask engine follows of how to read; anything else is refused.
+# The options of reading that the dask engine supports; others are refused.
 _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
 
 
@@ -212,7 +212,7 @@ def aggregate(
 
 
 def _back_words(crowd: Crowd, out: Path | None) -> str:
-    """What to know about a file of labels before it is imported."""
+    """Cautions about a file of labels before it is imported."""
     if crowd.export is None or crowd.export.platform != "label-studio":
         return ""
     return (
@@ -222,7 +222,7 @@ def _back_words(crowd: Crowd, out: Path | None) -> str:
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
-    """Refuse options that were given and cannot be followed."""
+    """Refuse options that were given but do not apply."""
     for name, value in options.items():
         if value:
             raise ParameterError(f"--{name.replace('_', '-')} {why}")
@@ -236,7 +236,7 @@ def _end(strict: bool, *summaries: dict[str, Any]) -> None:
 def _check_further_files(
     estimator: Estimator, *, out: Path | None, model_out: Path | None, soft_out: Path | None
 ) -> None:
-    """Refuse, before the fit, a model that there cannot be, and files that could not be written."""
+    """Refuse, before the fit, a model that cannot be saved, and files that cannot be written."""
     from rarevote.io.write.columns import check_place
     from rarevote.io.write.soft_labels import check_soft_file
 
@@ -251,24 +251,24 @@ def _check_further_files(
 
 
 class Clock:
-    """Seconds of each part of the work."""
+    """Measures the seconds of each part of the work."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """The part of this name ends here."""
+        """End the part with this name."""
         now = time.perf_counter()
         self.seconds[name], self._last = now - self._last, now
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what came out
+# output
 
 
 def _tell(summary: dict[str, Any], out: Path | None) -> None:
-    """The summary for a person, on stderr; the rare class comes first."""
+    """Print the summary on stderr; the rare class comes first."""
     rare = summary["rare"]
     say()
     called = "the rare class" if rare["is_rare"] else "the class that matters"
@@ -339,7 +339,7 @@ def _on_dask(
 def _refuse_unread(options: dict[str, Any]) -> None:
     from rarevote.io.read.options import ReadOptions
 
-    # That every answer is one choice is what this engine takes for granted.
+    # This engine assumes that every answer is one choice.
     unread = ReadOptions(**{**options, "multilabel": options["multilabel"] or None}).given(
         *(name for name in options if name not in _READ_ON_DASK)
     )

@@ -1,4 +1,4 @@
-"""``rarevote annotators``: who is good at what, and whether a majority vote of these people can find each class."""
+"""``rarevote annotators``: how well annotators recognise each class, and whether their majority vote can find it."""
 
 from __future__ import annotations
 

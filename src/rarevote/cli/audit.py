@@ -142,7 +142,7 @@ def start(
     from rarevote.audit.words import start_words
 
     of_choice = reading.options["multilabel"] and reading.options["choice"] is None
-    if of_choice:  # the label is what is to be found
+    if of_choice:  # the label is the class to find
         reading.options["choice"], _ = parse_find(find)
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
@@ -157,7 +157,7 @@ def start(
     else:
         check_scored(fit_options)
         files = score_record(reading.labels, reading.options, review_as, plan, score)
-    # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
+    # Before the labels are read: the fitted data are at least as new as the fingerprint, never older.
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
     begin = {
@@ -390,7 +390,7 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 
 
 def _load(plan: Path) -> Audit:
-    """The audit, with the file named in what may be wrong with it."""
+    """The audit; errors name the file."""
     from rarevote.audit import Audit
 
     try:
@@ -417,7 +417,7 @@ def _form(audit: Audit) -> str:
 
 
 def _take_in(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
-    """Give answers in a file to the audit, those of each expert by name; where experts disagree, items stay open."""
+    """Add the answers in a file to the audit, by expert; if experts disagree, items stay open."""
     from rarevote.audit.answers import by_expert
     from rarevote.audit.saved_answers import is_saved_answers
     from rarevote.crowd.names import some_names
@@ -437,7 +437,7 @@ def _take_in(audit: Audit, take: Callable[..., int | None], path: Path, who: str
 
 
 def _take_saved(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None) -> None:
-    """Give answers that a page saved to the audit, by the rules of the journal."""
+    """Add answers that a page saved to the audit, by the rules of the journal."""
     from rarevote.audit.saved_answers import asked_in, read_saved_answers
 
     plan = audit.plan
@@ -458,7 +458,7 @@ def _ask(
     as_json: bool,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
+    """Draw, save the plan, write the list, in this order, so that no list is without its plan."""
     from rarevote.audit.answers import write_review_list
     from rarevote.audit.of_fit import summary
 

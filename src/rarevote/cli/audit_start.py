@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def audit_of_votes(
     reading: Reading, fit_options: FitOptions, find: str, of_choice: bool, begin: dict[str, Any]
 ) -> tuple[Audit, Crowd, dict[str, Any]]:
-    """The audit of a fit, what it is about, and what there is to say of features."""
+    """The audit of a fit, its crowd, and the notes on features."""
     from rarevote.audit.of_fit import audit_of_fit
 
     estimator = fit_options.make()
@@ -38,7 +38,7 @@ def audit_of_votes(
 
 
 def check_scored(fit_options: FitOptions) -> None:
-    """Refuse what is about votes where there are none."""
+    """Refuse options for votes if there are only scores."""
     given = {
         "--features": fit_options.features,
         "--pred-probs": fit_options.pred_probs,
@@ -57,7 +57,7 @@ def audit_of_table(
     ascending: bool,
     begin: dict[str, Any],
 ) -> tuple[Audit, Crowd]:
-    """The audit of a ranking, and what it is about."""
+    """The audit of a ranking, and its items."""
     from rarevote.audit.of_scores import audit_of_scores
     from rarevote.audit.source import read_scored
     from rarevote.io.read.frames import read_truth

@@ -105,7 +105,7 @@ def compare(
 
 
 def _rare_class(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
-    """Name of the class that methods are compared by."""
+    """Name of the class by which methods are compared."""
     from rarevote.crowd.grades import Grades
     from rarevote.crowd.rare import RareClass
 
@@ -117,7 +117,7 @@ def _rare_class(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
 
 
 def _by_label(crowd: Crowd, given: str | None, of_one: Callable[[str], Any]) -> dict[str, dict[Any, Any]] | None:
-    """Truth or gold in a file, for each label; that of an ordinary crowd is called ""."""
+    """Truth or gold in a file, for each label; that of an ordinary crowd has the name ""."""
     if given is None:
         return None
     if not crowd.choices:
@@ -132,7 +132,7 @@ def _by_label(crowd: Crowd, given: str | None, of_one: Callable[[str], Any]) -> 
 
 
 def _scores(found: Comparison, known: dict[Any, Any], gold: dict[Any, Any], rare: str) -> dict[str, dict[str, Any]]:
-    """Figures of every method against the truth, their intervals, and those of the differences to the first."""
+    """Scores of every method, their intervals, and those of the differences from the first."""
     intervals = found.intervals(known, gold)
     return {
         name: {
@@ -169,7 +169,7 @@ def _summary(crowd: Crowd, found: Comparison, rare: str) -> dict[str, Any]:
 
 
 def _item(crowd: Crowd, found: Comparison, task: int) -> dict[str, Any]:
-    """One item on which the methods differ: how the votes fell, and what each method makes of them."""
+    """One item on which the methods differ: the votes, and the result of each method."""
     votes = found.annotations
     given = votes.label[votes.task_ptr[task] : votes.task_ptr[task + 1]]
     counts = {str(name): int((given == k).sum()) for k, name in enumerate(votes.classes.tolist())}
@@ -182,7 +182,7 @@ def _item(crowd: Crowd, found: Comparison, task: int) -> dict[str, Any]:
 
 
 def _rows(crowd: Crowd, found: Comparison) -> dict[str, Any]:
-    """All items on which the methods differ: the label of each method and its posterior, and what is shown."""
+    """All items on which the methods differ: the label of each method and its posterior, and the columns to show."""
     votes, different = found.annotations, found.different
     rows: dict[str, Any] = {"task": votes.tasks[different]}
     for name, one in found.fits.items():
@@ -195,7 +195,7 @@ def _rows(crowd: Crowd, found: Comparison) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what a person sees
+# output
 
 
 def _tell(summary: dict[str, Any]) -> None:
@@ -258,7 +258,7 @@ def _tell_scores(summary: dict[str, Any], rare: str) -> None:
 
 
 def _interval(one: dict[str, float] | None, *, signed: bool = False) -> str:
-    """A figure and its interval; a dash for one that there is not."""
+    """A figure and its interval; a dash if there is none."""
     if one is None:
         return "-"
     value, low, high = (f"{number:{'+' if signed else ''}.3f}" for number in one.values())

@@ -26,7 +26,7 @@ data_option = file_option(
 
 
 def _dataset_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
-    """Datasets that begin so, for the shell's completion."""
+    """Datasets whose names begin with the typed text, for the shell's completion."""
     from rarevote.study.datasets import list_datasets
 
     return [info.slug for info in list_datasets() if info.slug.startswith(incomplete)]

@@ -31,7 +31,7 @@ class Outputs:
         back_out: labels for the platform.
         soft_out: probabilities to train on.
         written: as for :meth:`rarevote.Result.columns`.
-        spreadsheet_safe: whether text may not be a formula.
+        spreadsheet_safe: whether to prevent text from being a formula.
     """
 
     out: Path | None
@@ -43,7 +43,7 @@ class Outputs:
 
 
 def read_questions(reading: Reading) -> dict[str, Crowd]:
-    """The crowd of every question, and what is to be known about each."""
+    """Read the crowd of every question, and print notes about each."""
     from rarevote.io.read.crowd import read_each
 
     crowds = read_each(reading.labels, **reading.options)
@@ -70,9 +70,9 @@ def aggregate_each(
     """Aggregate the answers to every problem; returns the summaries.
 
     Args:
-        data: a crowd of several labels, or the crowds of questions.
+        data: a crowd with several labels, or the crowds of questions.
         deciding: as for :meth:`rarevote.Fitted.decide`.
-        truth: by label.
+        truth: the truth by label.
     """
     fitted = fit_options.fit_each(data, estimator)
     result = fitted.decide(**deciding)
@@ -123,7 +123,7 @@ def _write(result: ResultEach, outputs: Outputs) -> dict[str, Path]:
 
 
 def overview(result: ResultEach) -> str:
-    """One line for each problem: its votes and items, the class that it is about, and how many items got that."""
+    """One line for each problem: its votes and items, its main class, and how many items have it."""
     rows = []
     for name, one in result.parts.items():
         summary, about = one.summary(expected=False), str(result.fitted.positive(name))
@@ -154,13 +154,13 @@ def _tell(name: str, summary: dict[str, Any], result: ResultEach, *, details: bo
 
 
 def begin(name: str) -> None:
-    """The heading above what a verb says about one of several problems; nothing where there is only one."""
+    """Print the heading for one of several problems; nothing if there is only one."""
     if name:
         tell(f"{name}\n{'=' * len(name)}")
 
 
 def below_each_other(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The rows of each problem with its name before them; those of the only problem as they are."""
+    """The rows of all problems with their names in the first column; unchanged for a single problem."""
     import numpy as np
 
     from rarevote.io.read.labels import CHOICE
@@ -173,12 +173,12 @@ def below_each_other(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def tell_records(records: Mapping[str, Any]) -> None:
-    """JSON: the record of the only problem, or the records of several by name."""
+    """Print JSON: the record of the only problem, or the records of several by name."""
     tell_json(records[""] if list(records) == [""] else records)
 
 
 def check_folder(out: Path | None) -> Path:
-    """The folder of the results; one that cannot be made is refused."""
+    """The folder of the results; refused if it cannot be created."""
     if out is None:
         raise ParameterError("--question all writes a folder with a result for each question: name it with --out")
     if out.suffix or out.is_file():

@@ -41,7 +41,7 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
             for label, one in every.explain(name).items():
                 by_label.setdefault(label, []).append((every[label].fitted, one))
     else:
-        if not fit_options.has_features:  # else they may name further tasks
+        if not fit_options.has_features:  # otherwise they can name further tasks
             names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
         result = fit_options.fit(crowd, estimator).decide()
         by_label[""] = [(result.fitted, result.explain(name)) for name in names]

@@ -6,9 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def load_failure(error: ImportError) -> str:
-    """Which library fails, in which version, and what to do.
+    """A message with the failing library, its version, and what to do.
 
-    An optional library that is absent is not among these: that is a ``MissingExtraError``.
+    A missing optional library is not covered here: that is a ``MissingExtraError``.
     """
     library = (error.name or "").partition(".")[0]
     try:

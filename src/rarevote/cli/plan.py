@@ -121,7 +121,7 @@ def plan(
 
 
 def _expected_number(result: Result, found: ReviewPlan, find: str) -> float:
-    """How many items of a plan are expected to be of a class."""
+    """Expected number of items of a class in a plan."""
     from rarevote.crowd.rare import RareClass
 
     votes = result.fitted.annotations

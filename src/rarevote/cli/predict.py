@@ -1,4 +1,4 @@
-"""``rarevote predict``: new tasks with a model that ``rarevote aggregate --model-out`` kept."""
+"""``rarevote predict``: new tasks with a model that ``rarevote aggregate --model-out`` saved."""
 
 from __future__ import annotations
 

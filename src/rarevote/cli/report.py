@@ -1,4 +1,4 @@
-"""``rarevote report``: the page to look at."""
+"""``rarevote report``: the HTML page of a result."""
 
 from __future__ import annotations
 
@@ -108,10 +108,10 @@ def report(
 
 
 def _without_folders(arguments: str) -> str:
-    """What a command says, with the names of files that were given by their full path."""
+    """A command with file names instead of full paths."""
     return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in shlex.split(arguments))
 
 
 def _label_of(audit: Audit) -> str:
-    """The label that an audit is about."""
+    """The label of an audit."""
     return str((audit.plan.source or {}).get("reading", {}).get("choice"))

@@ -108,7 +108,7 @@ def review(
 def _take(
     sit: Callable[[Journal], ListSession], writing: AbstractContextManager[Journal], answers: Path
 ) -> ListSession:
-    """The session after the answers that a page saved were taken in."""
+    """The session after adding the answers that a page saved."""
     from rarevote.audit.saved_answers import read_saved_answers
 
     with writing as journal:

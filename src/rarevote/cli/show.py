@@ -1,4 +1,4 @@
-"""The text that a person sees: lines, plain tables, warnings; talk is on stderr, so that stdout is data only."""
+"""Output for people: lines, plain tables, warnings; messages go to stderr, so that stdout is only data."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.read.crowd import Crowd
 
-# Of more classes a table shows the largest and the rarest.
+# With more classes, a table shows the largest and the rarest.
 _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
-# In a table, for a figure that votes cannot tell.
+# In a table, for a figure that votes cannot show.
 _UNTOLD = "?"
-# Where click keeps whether talk is wanted.
+# The key in click's context for quiet output.
 _QUIET = "rarevote.quiet"
-# Where click keeps whether everything is to be shown.
+# The key in click's context for verbose output.
 _VERBOSE = "rarevote.verbose"
-# Where click keeps the words of the command line.
+# The key in click's context for the command line.
 _WORDS = "rarevote.words"
 
 
@@ -52,77 +52,77 @@ def command(*words: object) -> str:
 
 
 def remember_words(context: click.Context, words: Sequence[str]) -> None:
-    """Keep the words after ``rarevote`` for :func:`same_command`."""
+    """Store the words after ``rarevote`` for :func:`same_command`."""
     context.meta[_WORDS] = list(words)
 
 
 def same_command(*more: object) -> str:
-    """The command that runs, with more options: to copy."""
+    """The current command with more options, to copy."""
     return command("rarevote", *click.get_current_context().meta.get(_WORDS, ()), *more)
 
 
 def keep_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    """The callback of ``--quiet``: from here on there is no talk."""
+    """The callback of ``--quiet``: switches messages off."""
     context.meta[_QUIET] = wanted
 
 
 def is_quiet() -> bool:
-    """Whether only data and errors are wanted."""
+    """Whether only data and errors are shown."""
     context = click.get_current_context(silent=True)
     return context is not None and context.meta.get(_QUIET, False)
 
 
 def be_verbose(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    """The callback of ``--verbose``: every step has its line."""
+    """The callback of ``--verbose``: shows a line for every step."""
     context.meta[_VERBOSE] = wanted
 
 
 def is_verbose() -> bool:
-    """Whether every step is to be shown."""
+    """Whether every step is shown."""
     context = click.get_current_context(silent=True)
     return context is not None and context.meta.get(_VERBOSE, False)
 
 
 def say(text: str = "") -> None:
-    """A line of talk, on stderr, unless ``--quiet`` was given; names in it are shown, never obeyed."""
+    """Print a message on stderr, unless ``--quiet`` is given; control characters in names are escaped."""
     if not is_quiet():
         _print(_lines(text), sys.stderr)
 
 
 def tell(text: str = "") -> None:
-    """A line that was asked for, on stdout; names in it are shown, never obeyed."""
+    """Print a requested line on stdout; control characters in names are escaped."""
     _print(_lines(text), sys.stdout)
 
 
 def tell_json(figures: Any) -> None:
-    """Figures that were asked for as JSON, on stdout."""
+    """Print requested figures as JSON on stdout."""
     _print(json.dumps(figures, ensure_ascii=False, default=str), sys.stdout)
 
 
 def warn(message: object) -> None:
-    """A warning, on stderr."""
+    """Print a warning on stderr."""
     _print(f"{_coloured('rarevote: warning:', 33)} {_lines(str(message))}", sys.stderr)
 
 
 def complain(message: object) -> None:
-    """An error, on stderr."""
+    """Print an error on stderr."""
     _print(f"{_coloured('rarevote: error:', 31)} {_lines(str(message))}", sys.stderr)
 
 
 def _print(text: str, where: TextIO) -> None:
-    """Print below what was printed before, where a bar may be."""
+    """Print a line, after removing the bar if there is one."""
     hide()
     print(text, file=where)
 
 
 def _coloured(text: str, colour: int) -> str:
-    """The text in a colour where a person is watching who has not said no (NO_COLOR, a terminal without any)."""
+    """The text in colour on a terminal, unless colours are off (NO_COLOR, a terminal without colours)."""
     wanted = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return f"\x1b[{colour}m{text}\x1b[0m" if wanted else text
 
 
 def tell_rest(n: int, *, has_file: bool) -> None:
-    """How many rows a table does not show, and how to see them."""
+    """Print how many rows a table does not show, and how to see them."""
     if n > 0:
         tell(f"... {n:,} more" + ("" if has_file else " (--top N shows more, --out FILE writes them all)"))
 
@@ -145,12 +145,12 @@ def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[l
 def tell_classes(
     classes: Mapping[str, Mapping[str, Any]], n_tasks: int, rare: str | None = None, ordered: Sequence[Any] = ()
 ) -> None:
-    """The classes of a result with their figures, and why shares do not add up, where they do not.
+    """Print the classes of a result with their figures, and why shares do not add up, if they do not.
 
     Args:
-        n_tasks: how many tasks there are, those without a label included.
+        n_tasks: number of tasks, including those without a label.
         rare: the class that matters, which comes first.
-        ordered: grades, which come in their order instead, and before classes outside the scale.
+        ordered: grades, which come in order instead, before classes outside the scale.
     """
     from rarevote.crowd.names import spelling
 
@@ -179,7 +179,7 @@ def tell_classes(
 
 
 def decision_words(result: Result) -> list[str]:
-    """The decision, line by line."""
+    """The lines about the decision."""
     import numpy as np
 
     from rarevote.decide.expectations import UNKNOWN
@@ -227,7 +227,7 @@ def decision_words(result: Result) -> list[str]:
 
 
 def score_words(scores: Mapping[str, Any]) -> list[str]:
-    """A result against the truth, line by line."""
+    """The lines about the scores of a result."""
     parts = [
         f"{what} of {scores['rare_class']} {percent(value, fine=True)}"
         for what, value in (("recall", scores["rare_recall"]), ("precision", scores["rare_precision"]))
@@ -247,12 +247,12 @@ def score_words(scores: Mapping[str, Any]) -> list[str]:
 
 
 def unanswered_words(n: int) -> str:
-    """How a score counts items that have a truth and no label."""
+    """A sentence on how a score counts items with truth but without a label."""
     return f"{counted(n, 'task has', 'tasks have')} no label: a miss of the true class, and not a false alarm"
 
 
 def review_words(plan: ReviewPlan, path: Path | None) -> str:
-    """What a review would save."""
+    """A sentence on what a review would save."""
     return f"wrote {counted(len(plan.items), 'task')} to review to {path}; {plan.saving}"
 
 
@@ -265,7 +265,7 @@ def _cell(found: Expected, *, fine: bool = False) -> str:
 
 
 def export_summary(export: Export) -> dict[str, Any]:
-    """What was read from an export, and what was left out and why."""
+    """The figures of an export: what was read, and what was left out and why."""
     from collections import Counter
 
     from rarevote.io.platforms import PLATFORMS
@@ -293,13 +293,13 @@ def export_summary(export: Export) -> dict[str, Any]:
 
 
 def tell_notes(notes: Iterable[str]) -> None:
-    """What a person should know about how something was read."""
+    """Print notes on how something was read."""
     for note in notes:
         say(f"rarevote: note: {note}")
 
 
 def tell_export(summary: dict[str, Any]) -> None:
-    """What was read of an export, with a table of its labels, on stderr."""
+    """Print what was read from an export, with a table of its labels, on stderr."""
     _tell_source(summary)
     say(
         f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
@@ -317,7 +317,7 @@ def tell_export(summary: dict[str, Any]) -> None:
 
 
 def _tell_source(summary: dict[str, Any]) -> None:
-    """The file of an export, its platform and its question."""
+    """Print the file of an export, its platform and its question."""
     others = [name for name in summary["questions"] if name != summary["question"]]
     beside = f" (also asked: {', '.join(others[:8])}{', ...' if len(others) > 8 else ''})" if others else ""
     say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
@@ -328,7 +328,7 @@ def _gold_words(summary: dict[str, Any]) -> str:
 
 
 def _tell_left_out(summary: dict[str, Any]) -> None:
-    """The answers of an export that are not votes, and those that repeat a pair."""
+    """Print the answers of an export that are not votes, and those that repeat a pair."""
     if summary["multilabel"]:
         choices = summary["choices"]
         say(f"one yes/no problem for each of {counted(len(choices), 'choice')}: {', '.join(choices[:12])}")
@@ -340,12 +340,12 @@ def _tell_left_out(summary: dict[str, Any]) -> None:
 
 
 def _tasks(summary: dict[str, Any]) -> str:
-    """How many tasks an export has; of several labels, how many items."""
+    """The number of tasks of an export; with several labels, the number of items."""
     return counted(summary["n_items"], "item") if summary["multilabel"] else counted(summary["n_tasks"], "task")
 
 
 def tell_crowd(crowd: Crowd) -> None:
-    """Say what was read: one line of the file, one of its size, and what there is to know about it."""
+    """Print what was read: one line about the file, one about its size, and notes."""
     votes = crowd.annotations
     what = (
         f"{counted(crowd.n_items, 'item')} with {counted(len(crowd.choices), 'label')}"

@@ -47,7 +47,7 @@ jobs_option = click.option("--jobs", "n_jobs", type=_AT_LEAST_ONE, help="Number 
 
 @dataclass(frozen=True)
 class Trials:
-    """What the command line says about an experiment that is repeated."""
+    """The options of a repeated experiment."""
 
     out: Path
     methods: list[str] | None
@@ -55,7 +55,7 @@ class Trials:
     n_jobs: int | None
 
     def run(self, experiment: Experiment) -> None:
-        """Run the experiment, and say what was found."""
+        """Run the experiment, and print the results."""
         _run(experiment, self.out, self.n_jobs)
 
 
@@ -257,7 +257,7 @@ def speed(out: Path, methods: list[str] | None, sizes: list[str], time_limit: fl
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what they share
+# common parts
 
 
 def _run(experiment: Experiment, out: Path, jobs: int | None) -> None:
@@ -291,7 +291,7 @@ def _known_methods(names: list[str] | None) -> list[str] | None:
 
 
 def _runnable(methods: list[str] | None) -> list[str]:
-    """The methods asked for that can run here without gold; what cannot is told, and is an error if it was named."""
+    """The requested methods that can run without gold; others are reported, and raise an error if they were named."""
     from rarevote.study.cells import Variant, unavailable
     from rarevote.study.paper import choose_methods
 
@@ -305,7 +305,7 @@ def _runnable(methods: list[str] | None) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# what a person sees of the paper's study
+# output of the paper's study
 
 
 def _summary(study: PaperStudy, out: Path, seconds: float) -> dict[str, Any]:
@@ -359,7 +359,7 @@ _OWN = ("minority_recall", "balanced_accuracy", "macro_f1")
 
 
 def _own_results(study: PaperStudy) -> list[ResultRow]:
-    """Results on datasets that the paper has not."""
+    """Results on datasets that are not in the paper."""
     own = [one.slug for one in study.sets if not one.paper_name]
     return [study.results[slug, method] for slug in own for method in study.methods]
 
@@ -388,7 +388,7 @@ def _table_of_means(study: PaperStudy) -> list[list[str]]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[StudyProgress], None]]:
-    """Shows cells done and the time left."""
+    """Show the finished cells and the time left."""
     with alone() as show:
         yield lambda now: show(
             ProgressStep("fitting", now.done, now.total, f"{now.done:,} of {now.total:,} cells", left=_left(now))

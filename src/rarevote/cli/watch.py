@@ -151,7 +151,7 @@ def _of_labels(
     out: Path,
     stack: ExitStack,
 ) -> Callable[[], Callable[[], Any]]:
-    """What makes the function that polls, once the folder is ours; what cannot be meant is refused here."""
+    """A function that creates the poll once the folder is locked; contradictions are refused here."""
     from rarevote.io.live.predictions import Column
     from rarevote.io.read.options import ReadOptions
     from rarevote.io.write.atomic import make_folder
@@ -254,7 +254,7 @@ def _of_audit(
 
 
 def _tell_audit(found: AuditRound, *, as_json: bool) -> bool:
-    """Say where the audit stands; whether it is over."""
+    """Print the state of the audit; returns whether it is over."""
     from rarevote.audit.of_fit import summary
     from rarevote.audit.words import certified_words, status_words
 
@@ -270,7 +270,7 @@ def _tell_audit(found: AuditRound, *, as_json: bool) -> bool:
 
 
 def _refuse_given(why: str, is_strange: Callable[[str], bool]) -> None:
-    """Refuse options that were typed and cannot be followed."""
+    """Refuse options that were given but do not apply."""
     context = click.get_current_context()
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))

@@ -1,4 +1,4 @@
-"""All of dask: the same methods where one machine is too small."""
+"""The dask engine: the same methods for data too large for one machine."""
 
 from rarevote.cluster.fit import Dask, DaskResult
 

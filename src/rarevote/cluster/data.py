@@ -1,13 +1,13 @@
-"""From tables in many parts to encoded shards on disk, by dask: no machine ever holds all rows.
+"""From tables in many parts to encoded shards on disk, by dask: no machine needs all rows.
 
-1. Every part is looked through for the workers and labels that occur; the union, sorted, numbers them everywhere
-   alike.
+1. Every part is scanned for the workers and labels that occur; their sorted union gives the same numbers
+   everywhere.
 2. Every part is encoded: workers and labels become numbers, tasks keep their names.
 3. Rows are shuffled once, so that all rows of a task are in one shard.
 4. Every shard is compressed (see :class:`~rarevote.crowd.annotations.Annotations`) and written: votes to one file,
    names of tasks to another, which is read again only when results are written.
 
-The folder must be one that the driver and all workers see. Once ``crowd.json`` is there, it is whole.
+The driver and all workers must see the folder. It is complete once ``crowd.json`` exists.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.read.cells import several_in
 from rarevote.io.write.atomic import make_folder, replacing
 
-# As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
+# Annotations per shard: enough to keep a core busy for some milliseconds, few enough to distribute well.
 _ANNOTATIONS_PER_SHARD = 500_000
-# Every shard sums over all workers, whoever voted there: with fewer annotations per worker, that takes over the pass.
+# Every shard has sums for all workers: with fewer annotations per worker, these dominate the pass.
 _ANNOTATIONS_PER_WORKER = 4
 # Beyond this many, shuffling costs more than larger shards do.
 _MAX_SHARDS = 20_000
 _UNITED_AT_ONCE = 16
-_ROW_BITS = 40  # of a row number; those above number the part
+_ROW_BITS = 40  # bits of a row number; those above are the part number
 
 
 @dataclass(frozen=True)
 class StagedCrowd:
-    """A crowd whose votes are in files: the facts that models are built from, and where the rest is."""
+    """A crowd whose votes are in files: the facts for models, and the location of the rest."""
 
     folder: Path
     identity: str
@@ -83,14 +83,14 @@ class Staging:
     """How to encode.
 
     Attributes:
-        folder: where the shards go; seen by the driver and all workers.
+        folder: the folder for the shards, visible to the driver and all workers.
         identity: identifies the crowd.
-        n_shards: how many; None to go by the number of annotations.
-        partitioned: the parts are taken as the shards: all rows of a task are in one part already.
-        classes: classes that exist with or without votes.
+        n_shards: number of shards; None to choose it by the number of annotations.
+        partitioned: the parts are used as shards: all rows of a task must be in one part.
+        classes: classes that exist even without votes.
         abstain: answers that are not votes.
         keep: which of repeated (task, worker) pairs count.
-        gold: labels that the method may learn from.
+        gold: labels that the method can learn from.
     """
 
     folder: Path
@@ -107,7 +107,7 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     """Encode a table in parts into shards on disk.
 
     Raises:
-        InputError: a part cannot be read or has missing values, nothing was voted, or the folder cannot be written to.
+        InputError: a part cannot be read or has missing values, there are no votes, or the folder cannot be written to.
     """
     from dask.delayed import delayed
 
@@ -154,13 +154,13 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
 
 
 def _shards(client: Any, writing: list[Any]) -> list[Any]:
-    """What the workers say of the shards that they have written."""
+    """The workers' records of the shards that they have written."""
     try:
         return list(client.gather(client.compute(writing)))
     except RuntimeError as error:
         if "P2P" not in str(error):
             raise
-        # Dask's shuffle hides what went wrong; it keeps rows on the workers' disks, and what fails there is those.
+        # Dask's shuffle hides the cause; it stores rows on the workers' disks, and these are what fails.
         raise InputError(
             f"the dask workers could not exchange rows ({first_line(error)}). Check whether the disk of their "
             "temporary folder is full or a worker was killed; free space there, or run the same command again"
@@ -168,7 +168,7 @@ def _shards(client: Any, writing: list[Any]) -> list[Any]:
 
 
 def staged(folder: Path) -> StagedCrowd | None:
-    """The crowd that was encoded into ``folder``, or None if there is none or it is not whole."""
+    """The crowd that was encoded into ``folder``, or None if there is none or it is incomplete."""
     path = folder / "crowd.json"
     if not path.is_file():
         return None
@@ -200,7 +200,7 @@ def _check_seen_by_all(client: Any, folder: Path) -> None:
 
 
 class Survey(NamedTuple):
-    """What occurs in some parts."""
+    """The workers and labels that occur in some parts."""
 
     workers: set[Any]
     labels: set[Any]
@@ -211,7 +211,7 @@ class Survey(NamedTuple):
 
 
 def survey_part(rows: Rows, abstain: Sequence[Any]) -> Survey:
-    """Who voted and for what, in one part."""
+    """The workers and labels of one part."""
     voted = rows.without(abstain)
     kinds = {voted.frame["task"].dtype.name} if len(voted) else set()
     labels = set(voted.names("label"))
@@ -220,7 +220,7 @@ def survey_part(rows: Rows, abstain: Sequence[Any]) -> Survey:
 
 
 def unite(surveys: Sequence[Survey]) -> Survey:
-    """What occurs in several parts."""
+    """The union of several surveys."""
     *sets, given, votes = zip(*surveys, strict=True)
     workers, labels, silent, kinds = (set().union(*one) for one in sets)
     return Survey(workers, labels, silent, kinds, sum(given), sum(votes))
@@ -273,7 +273,7 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
 
 
 def _gold_in_kind(gold: Mapping[Any, Any], survey: Survey) -> dict[Any, Any]:
-    """Gold with tasks and labels of the kind that the votes have."""
+    """Gold with tasks and labels of the types in the votes."""
     (kind,) = survey.task_kinds
     one_task = np.array([0]) if kind == "int64" else np.array([""], dtype=object)
     return dict(zip(in_kind(gold, one_task), in_kind(gold.values(), as_name_array(list(survey.labels))), strict=True))
@@ -296,12 +296,12 @@ def _worker_index(path: Path, changed: int) -> Any:
     """The workers' numbers by name, once per process."""
     import pandas
 
-    del changed  # the time of the file's last change: another file of that name is another index
+    del changed  # modification time of the file: a new file with this name is a new index
     return pandas.Index(read_names(path))
 
 
 def encode_part(rows: Rows, number: int, folder: Path, abstain: Sequence[Any], classes: Sequence[Any]) -> Any:
-    """The votes of a part as a pandas frame: task by name, worker and label by number, and where each row came from."""
+    """The votes of a part as a pandas frame: task by name, worker and label by number, and the origin of each row."""
     import pandas
 
     voted = rows.without(abstain)
@@ -313,14 +313,14 @@ def encode_part(rows: Rows, number: int, folder: Path, abstain: Sequence[Any], c
             "task": voted.frame["task"].reset_index(drop=True),
             "worker": voted.codes("worker", workers).astype(np.uint32),
             "label": voted.codes("label", labels).astype(np.uint16),
-            # Shuffling mixes rows up; by this number they find back into the order in which they were given.
+            # Shuffling mixes the rows; this number restores their original order.
             "row": (number << _ROW_BITS) + np.arange(len(voted), dtype=np.int64),
         }
     )
 
 
 def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[Any]:
-    """The same rows, those of a task together."""
+    """The same rows, grouped by task."""
     import dask.dataframe
     import pandas
 
@@ -341,7 +341,7 @@ def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[
 
 
 def shards_for(n_votes: int, n_workers: int) -> int:
-    """How many shards for a crowd: large enough for its workers, and a number that several machines can share evenly.
+    """Number of shards of a crowd: shards are large enough for its workers, and several machines can share them evenly.
 
     >>> [shards_for(millions * 1_000_000, 50_000) for millions in (0, 1, 2, 3, 10, 11, 1_000)]
     [1, 2, 4, 6, 20, 24, 2048]
@@ -357,7 +357,7 @@ def shards_for(n_votes: int, n_workers: int) -> int:
 
 
 class WrittenShard(NamedTuple):
-    """What the driver knows of a shard."""
+    """The driver's record of a shard."""
 
     n_tasks: int
     n_annotations: int

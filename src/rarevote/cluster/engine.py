@@ -1,9 +1,9 @@
-"""Many machines: shards live with dask workers, sums travel up a tree, parameters go out once a pass.
+"""Many machines: shards stay on dask workers, sums are added in a tree, parameters are sent once per pass.
 
-The driver holds what is shared and a log of what it sent to the hosts (:mod:`rarevote.cluster.host`); nothing of it
+The driver stores the shared parameters and a log of what it sent to the hosts (:mod:`rarevote.cluster.host`); neither
 grows with the tasks. A host that dies with its worker is recreated from its files and that log, in exactly the state
-it had, so that the fit continues as if nothing had happened, to the last bit. Now and then the hosts write their state
-down, which keeps the log short.
+it had, so that the fit continues as if nothing had happened, to the last bit. At intervals, the hosts save their state,
+which keeps the log short.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from rarevote.em.shards import read_local, write_local
 from rarevote.errors import MissingExtraError, RarevoteError
 from rarevote.io.write.atomic import make_folder
 
-# A lost host repeats what is in the log: the hosts write their state down when that would take too long, or when the
+# A lost host repeats the log: the hosts save their state when that would take too long, or when the
 # parameters in it take too much of the driver's memory.
 _MAX_LOGGED_PASSES = 50
 _MAX_LOGGED_BYTES = 256_000_000
 _MERGED_AT_ONCE = 8
-# So few sums the driver adds itself, which is sooner done than a further task.
+# The driver adds this many sums itself, which is faster than another task.
 _MERGED_BY_DRIVER = 2
 # Up to this many bytes for all workers together, the driver sends parameters to each of them along with the task; more
-# travel from worker to worker.
+# are passed from worker to worker.
 _MAX_SENT = 4_000_000
 _MAX_LOSSES = 20  # in one pass; more, and something else is wrong
 _SECONDS_BETWEEN_LOOKS = 2.0
@@ -64,7 +64,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
     Args:
         client: a ``distributed.Client``.
         model: what to fit.
-        crowd: where the encoded shards are.
+        crowd: the crowd with the encoded shards.
     """
 
     def __init__(self, client: Any, model: Passes[Shared, Local, Stats], crowd: StagedCrowd) -> None:
@@ -90,7 +90,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         self._hosts, self._parts = [], []
         self._remove_base()
 
-    # -- what the loop asks ------------------------------------------------------------------------------------------
+    # -- called by the loop ------------------------------------------------------------------------------------------
 
     def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
         """One pass over all shards."""
@@ -106,15 +106,15 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         self._turn("advance")
 
     def retreat(self) -> None:
-        """Go back to the local state before the last advance."""
+        """Return to the local state before the last advance."""
         self._turn("retreat")
 
     def take_plain(self) -> None:
-        """Make the saved state the current one in place of the extrapolated point."""
+        """Make the saved state the current one instead of the extrapolated point."""
         self._turn("take_plain")
 
     def _turn(self, method: str) -> None:
-        """Only references change: that can wait for the next message."""
+        """Queue an operation: only references change, so it can wait for the next message."""
         self._pending.append(OnShards(call(method), alters=True))
 
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
@@ -129,15 +129,15 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         return tuple(np.asarray(sum(arrays) / n_tasks) for arrays in zip(*parts, strict=True))
 
     def save(self, folder: Path) -> None:
-        """Have the workers write the current local state."""
+        """Let the workers write the current local state."""
         self._write_down(folder.resolve(), everything=False)
 
     def load(self, folder: Path) -> None:
-        """Have the workers take the current local state from files."""
+        """Let the workers read the current local state from files."""
         self.ask(partial(read_local, folder.resolve()))
         self._base, self._log = folder.resolve(), []
 
-    # -- further questions -------------------------------------------------------------------------------------------
+    # -- further queries ---------------------------------------------------------------------------------------------
 
     def count_votes(self) -> NDArray[np.int64]:
         """Votes per worker and class, (n_workers, n_classes)."""
@@ -145,13 +145,13 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         return cast("NDArray[np.int64]", votes)
 
     def ask(self, action: Callable[[int, State], Any]) -> list[Any]:
-        """What an action that alters nothing gives for every shard, in the order of the shards."""
+        """The results of a read-only action for every shard, in order."""
         return self._answers(OnShards(action))
 
-    # -- talking to hosts --------------------------------------------------------------------------------------------
+    # -- communication -----------------------------------------------------------------------------------------------
 
     def _made(self, block: Block, address: str) -> Any:
-        """A host in the state that the driver believes it to be in; elsewhere if the worker is gone."""
+        """A host in the state that the driver expects; on another worker if its worker is gone."""
         made = (block, self._base, self._log, self._position)
         return self._client.submit(make_host, *made, workers=[address], allow_other_workers=True, pure=False)
 
@@ -190,15 +190,15 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                 wait(parts, timeout=_SECONDS_BETWEEN_LOOKS)
                 return list(self._client.gather(parts))
             except TimeoutError:
-                # Dask recreates a lost host by itself, but not if it was the last worker that died: then the host
-                # waits for that very worker, whoever else may come.
+                # Dask recreates a lost host itself, but not if the last worker died: then the host
+                # waits for that worker, even if others join.
                 there = self._client.nthreads()
                 gone = [number for number, place in enumerate(self._places) if place not in there]
                 if there and gone:
                     return Lost(frozenset(gone))
 
     def _told(self, operation: Operation, ask: Callable[[list[Any]], Any]) -> Any:
-        """Tell all hosts what is pending and this; those that were lost are recreated and told again."""
+        """Send the pending operations and this one to all hosts; lost hosts are recreated and get them again."""
         from distributed import KilledWorker
 
         operations = [*self._pending, operation]
@@ -206,13 +206,13 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         if _nbytes(operations) * len(self._blocks) > _MAX_SENT:
             (message,) = self._client.scatter([operations], broadcast=True, hash=False)
         parts = self._performed(self._blocks, message)
-        # Dropping futures sends a message, too: those of the last time go when the new ones are on their way.
+        # Dropping futures also sends a message: the old ones are dropped after the new ones are sent.
         self._parts = parts
         for _ in range(_MAX_LOSSES):
             try:
                 found = ask(parts)
             except CancelledError:
-                # The message itself went down with the only worker that had it.
+                # The message itself was lost with the only worker that had it.
                 parts = self._performed(self._blocks, operations)
                 continue
             except KilledWorker as error:
@@ -232,10 +232,10 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         raise RarevoteError(f"dask workers were lost {_MAX_LOSSES} times in a row in one pass: see their logs")
 
     def _performed(self, blocks: Sequence[Block], message: Any) -> list[Any]:
-        """A task for each of these hosts, all in one message: between two of these a client lets ten milliseconds pass.
+        """A task for each of these hosts, all in one message: a client waits ten milliseconds between two.
 
-        A task whose only large input is a host runs where that is; without a word about workers, many tasks of a name
-        go anywhere.
+        A task whose only large input is a host runs on its worker; without restrictions, many tasks with the same name
+        would run anywhere.
         """
         numbers = [block.number for block in blocks]
         return list(
@@ -265,25 +265,25 @@ class DaskEngine(Engine[Shared, Local, Stats]):
             self._hosts[block.number] = self._made(block, place)
 
     def _write_down(self, folder: Path, *, everything: bool) -> None:
-        """Have the workers write their state; whoever is lost from now on begins there."""
+        """Let the workers save their state; hosts lost later start from it."""
         assert not self._pending
         make_folder(folder)
         self.ask(partial(write_local, folder, everything=everything))
         self._remove_base()
         self._base = folder
-        # What the last pass proposed was not written down.
+        # The proposed state of the last pass was not saved.
         self._log = [self._log[-1]]
 
     def _remove_base(self) -> None:
-        """Remove the state that this engine wrote for itself; that of a checkpoint is not its own."""
+        """Remove the state that this engine saved for itself, but not that of a checkpoint."""
         if self._base is not None and self._base.parent == self._crowd.folder:
             shutil.rmtree(self._base, ignore_errors=True)
 
 
 def spread(sizes: Sequence[int], threads: Sequence[int]) -> list[range]:
-    """Neighbouring shards for each worker, in proportion to its threads; workers that get none are left out.
+    """Neighbouring shards for each worker, in proportion to its threads; workers without shards are left out.
 
-    Shards differ a little in size, and a pass waits for the worker with the most: the cuts are the nearest there are.
+    Shards differ slightly in size, and a pass waits for the worker with the most: the split is as even as possible.
 
     >>> spread([5, 5, 5, 5, 5, 5], [1, 2])
     [range(0, 2), range(2, 6)]
@@ -296,7 +296,7 @@ def spread(sizes: Sequence[int], threads: Sequence[int]) -> list[range]:
     targets = np.cumsum(threads) / sum(threads) * filled[-1]
     above = np.minimum(np.searchsorted(filled, targets), len(sizes))
     below = np.maximum(above - 1, 0)
-    # Half-way, the earlier worker takes the shard.
+    # On a tie, the earlier worker gets the shard.
     ends = np.where(filled[above] - targets <= targets - filled[below], above, below)
     ends[-1] = len(sizes)
     begins = [0, *ends[:-1].tolist()]
@@ -323,7 +323,7 @@ def _nbytes(operations: Iterable[Operation]) -> int:
 
 @contextmanager
 def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]:
-    """A client of the cluster that was named, or of one on this machine that lives as long as the block.
+    """A client of the named cluster, or of a local cluster for the duration of the block.
 
     Raises:
         MissingExtraError: dask is not installed.
@@ -340,20 +340,20 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
         try:
             made = distributed.Client(scheduler)
         except (OSError, ValueError) as error:
-            # Dask has already been told to use the client that did not come about.
+            # Dask already has the failed client as its default.
             import_module("dask").config.set(scheduler=before)
             raise RarevoteError(f"no dask scheduler responds at {scheduler} ({error})") from None
         with made:
             yield made
     else:
-        # What goes wrong on a worker is told by the exception that reaches the driver, not by the workers' logs.
+        # Errors on a worker are shown by the exception that reaches the driver, not by the workers' logs.
         with (
             distributed.LocalCluster(
                 n_workers=n_threads(None),
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address="127.0.0.1:0",  # nobody else on the network may look
-                security=True,  # a scheduler runs whatever it is sent: keys of this run alone, for this machine alone
+                dashboard_address="127.0.0.1:0",  # not visible on the network
+                security=True,  # a scheduler runs any code sent to it: use keys for this run and this machine only
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as made,

@@ -1,15 +1,15 @@
-"""The dask engine for users: the same methods where one machine is too small, results in files instead of in memory.
+"""The dask engine: the same methods for data too large for one machine, with results in files instead of in memory.
 
 >>> from rarevote import CCRasch
 >>> from rarevote.cluster.fit import Dask
 >>> result = Dask("results", scheduler="tcp://head:8786").fit(CCRasch(), "labels/")      # doctest: +SKIP
 >>> result.summary["classes"], result.table                                             # doctest: +SKIP
 
-The driver holds nothing per task, so there are no ``labels_`` and ``probas_`` here. What it leaves in the folder::
+The driver holds nothing per task, so there are no ``labels_`` and ``probas_`` here. The folder contains::
 
     results/tasks/part-00000.parquet ...   one row per task: task, label, confidence, votes, p:<class>; one per shard
     results/workers.parquet                one row per worker: how many votes
-    results/abilities.parquet              what the method found out about workers, in its own layout and name
+    results/abilities.parquet              the method's estimates about workers, in its own layout and name
     results/summary.json                   counts, parameters, how the fit ended; written last
 
 The folder (and that of the checkpoint) must be on a file system that the driver and all workers see.
@@ -60,10 +60,10 @@ class DaskResult:
     """The result of a fit on dask.
 
     Attributes:
-        folder: where the files are.
+        folder: the folder of the files.
         summary: counts, parameters, how the fit ended.
         classes: names of the classes.
-        workers: votes per worker.
+        workers: number of votes per worker.
         table: what the method estimated about workers: ``abilities_``, ``errors_``, ``skills_`` or ``alphas_``.
         fit: parameters and history, without anything per task.
         model: the fitted method, which has the workers but no tasks: it labels new tasks and can be saved.
@@ -89,16 +89,16 @@ class Dask:
 
     Attributes:
         out: folder for the results.
-        scheduler: address of a running cluster's scheduler; without it (and without ``client``) a cluster of one
-            process per core is started on this machine for the time of the fit.
+        scheduler: address of a running cluster's scheduler; without it (and without ``client``), a cluster of one
+            process per core is started on this machine for the duration of the fit.
         client: a ``distributed.Client`` to use instead.
-        checkpoint: folder in which to save the encoded data and, now and then, the fit. After a crash the same call
+        checkpoint: folder in which to save the encoded data and, at intervals, the fit. After a crash, the same call
             resumes it; it is emptied once the results are written.
         every: iterations between two checkpoints.
         n_shards: number of shards; by default it depends on the number of annotations. Fits with equal shards are equal
             to the last bit, whatever the number of workers.
-        partitioned: each part of the data (file, row groups, partition) is taken as a shard, without shuffling: all
-            rows of a task are in one part already.
+        partitioned: each part of the data (file, row groups, partition) is used as a shard, without shuffling: all
+            rows of a task must be in one part.
     """
 
     out: str | Path
@@ -128,16 +128,16 @@ class Dask:
         with_posterior: bool = False,
         **decision: Any,
     ) -> DaskResult:
-        """Aggregate the annotations with the method and parameters of ``estimator``, which is left as it is.
+        """Aggregate the annotations with the method and parameters of ``estimator``, which is not changed.
 
         Arguments that are not named here are as in :meth:`Estimator.fit` and :meth:`rarevote.Fitted.decide`.
 
         Args:
             estimator: a method whose ``capabilities.dask`` is true; ``rarevote methods`` lists them.
             data: a Parquet or CSV file, a list or a folder of them, or a dask DataFrame.
-            ordered: the grades, the lowest first, where classes are grades; see :func:`rarevote.fit`.
-            rare: the class that matters; the one with the fewest votes if not given.
-            with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
+            ordered: the grades from lowest to highest, if classes are grades; see :func:`rarevote.fit`.
+            rare: the class that matters; by default, the one with the fewest votes.
+            with_posterior: whether to also write ``posterior:<class>``, as the method's authors publish it.
             **decision: ``decide``, ``costs``, ``min_recall`` (with ``errors``), ``cap`` or ``abstain_below``.
         """
         if not {"features", "pred_probs"}.isdisjoint(decision):
@@ -187,7 +187,7 @@ class Dask:
 
 
 def _encoded(client: Any, parts: Parts, how: Staging, *, resumes: bool) -> StagedCrowd:
-    """The crowd as shards in a folder, which may be there from before a crash."""
+    """The crowd as shards in a folder, which can exist from before a crash."""
     crowd = staged(how.folder) if resumes else None
     if crowd is None:
         return stage(client, parts, how)
@@ -219,7 +219,7 @@ def _fitted(
     deciding_by: DecidedBy,
     **asked: Any,
 ) -> DaskResult:
-    """Fit the method to a staged crowd, and write everything: on the desk, then where it belongs."""
+    """Fit the method to a staged crowd, and write everything: to a temporary folder, then to its place."""
     desk, out = places
     estimator._validate(crowd)
     if deciding_by.grades is not None:
@@ -253,7 +253,7 @@ def _fitted(
 
 
 def _check_grades(estimator: Estimator, grades: Grades, classes: NDArray[Any]) -> None:
-    """Warn of misspelled grades; refuse a method of grades where too few of them have votes."""
+    """Warn of misspelled grades; refuse a method for grades if too few of them have votes."""
     if (words := grades.doubt(classes)) is not None:
         warn_user(words)
     met = grades.met(classes)
@@ -275,15 +275,15 @@ def _table_file(attribute: str) -> str:
 
 
 def _files() -> list[str]:
-    """What a fit may write beside the folder of tasks, the summary first."""
+    """The files that a fit can write beside the folder of tasks, the summary first."""
     tables = {entry.load().worker_table for entry in METHODS.values()} - {None}
     return [_LAST, "workers.parquet", *sorted(_table_file(str(name)) for name in tables)]
 
 
 def _publish(desk: Path, out: Path) -> None:
-    """Move results to their places: those of another fit go first, the summary comes last.
+    """Move results to their places: files of another fit are removed first, the summary is moved last.
 
-    So a summary that exists has the files that belong to it, even if we are killed on the way.
+    So an existing summary has all its files, even if the process is killed meanwhile.
     """
     files = _files()
     try:
@@ -301,7 +301,7 @@ def _publish(desk: Path, out: Path) -> None:
 
 
 def _require_memory(estimator: Estimator, client: Any, crowd: StagedCrowd) -> None:
-    """The driver holds what there is of workers, a dask worker its share of what there is of tasks."""
+    """Check memory: the driver stores the data of workers, a dask worker its share of the data of tasks."""
     sizes = Sizes.of(crowd)._replace(n_annotations=0)
     require_memory(estimator, sizes._replace(n_tasks=0), where="to the driver")
     workers = client.scheduler_info()["workers"].values()

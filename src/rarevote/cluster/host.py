@@ -1,11 +1,11 @@
-"""The part of the dask engine that runs on a dask worker: a host keeps neighbouring shards and runs operations on them.
+"""The part of the dask engine that runs on a dask worker: a host has neighbouring shards and runs operations on them.
 
-A host is the value of a dask future, made from files alone: the encoded shards, a base (a saved local state, or the
+A host is the value of a dask future, created only from files: the encoded shards, a base (a saved local state, or the
 start) and the operations since. So a host that is lost with its worker can be recreated anywhere, in exactly the
-state it was in, and nothing but the lost shards is computed again.
+state it had, and only the lost shards are computed again.
 
-Hosts have a position: how many operations they have done. An operation that finds its host at another position than
-the driver believes it to be does nothing and says so.
+Hosts have a position: the number of operations done. If an operation finds its host at another position than
+the driver expects, it does nothing and reports that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 
 
 class Lost(NamedTuple):
-    """The answer of hosts that are not where the driver believes them to be."""
+    """The answer of hosts that are not at the position that the driver expects."""
 
     blocks: frozenset[int]
 
@@ -46,14 +46,14 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """What a host is made from.
+    """The definition of a host.
 
     Attributes:
-        number: which of the hosts.
+        number: number of the host.
         model: what is fitted.
-        folder: where the encoded shards are.
+        folder: the folder of the encoded shards.
         shards: numbers of the shards.
-        n_shards: how many there are in all.
+        n_shards: total number of shards.
     """
 
     number: int
@@ -68,12 +68,12 @@ class Block:
 
 
 def shard_file(folder: Path, number: int) -> Path:
-    """Where the votes of a shard are."""
+    """The file with the votes of a shard."""
     return folder / f"shard-{number:05d}.npz"
 
 
 def names_file(folder: Path, number: int) -> Path:
-    """Where the names of a shard's tasks are; they are read only when results are written."""
+    """The file with the names of a shard's tasks; it is read only when results are written."""
     return folder / f"shard-{number:05d}.parquet"
 
 
@@ -89,7 +89,7 @@ def read_names(path: Path) -> NDArray[Any]:
 
 
 def write_names(path: Path, names: NDArray[Any]) -> None:
-    """Write names as the only column of a Parquet file, whole or not at all."""
+    """Write names as the only column of a Parquet file, completely or not at all."""
     import pyarrow
     from pyarrow import parquet
 
@@ -104,7 +104,7 @@ def read_shard(folder: Path, number: int) -> Shard:
     arrays = load_arrays(path)
     for name in ("task_ptr", "worker", "label"):
         if name in arrays:
-            arrays[name].setflags(write=False)  # as in memory: the kernels that are compiled for it serve here, too
+            arrays[name].setflags(write=False)  # as in memory, so that the same compiled kernels are used
     try:
         return Shard(*(arrays[name] for name in Shard._fields))
     except KeyError as error:
@@ -123,8 +123,8 @@ class Host:
     ) -> None:
         self.block = block
         self.position = position
-        self.answer: Any = None  # to the last message, in case it is asked for again
-        # The driver has long had the sums of a pass when the next one comes.
+        self.answer: Any = None  # the answer to the last message, in case it is requested again
+        # The driver already has the sums of a pass when the next one starts.
         self.summation: Summation[Any] = Summation(block.model, block.shards, block.n_shards)
         self.pool = ThreadPoolExecutor(n_threads, thread_name_prefix="rarevote") if n_threads > 1 else None
         model = block.model
@@ -137,8 +137,8 @@ class Host:
             operation.perform(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Local state stays where it is: whoever copies a host (dask may move or spill any value) gets the word that
-        # it is not there, upon which the driver recreates it.
+        # Local state is not copied: a copy of a host (dask can move or spill any value) reports that
+        # its state is missing, and the driver recreates it.
         return Lost, (frozenset([self.block.number]),)
 
     def __sizeof__(self) -> int:
@@ -161,11 +161,11 @@ def make_host(block: Block, base: Path | None, operations: Sequence[Operation], 
 
 
 def perform(host: Host | Lost, block: int, position: int, operations: Sequence[Operation]) -> Any:
-    """Do what the driver says, if the host is where the driver believes it to be; the last operation answers."""
+    """Run the driver's operations, if the host is at the expected position; returns the answer of the last one."""
     if isinstance(host, Lost):
         return Lost(frozenset([block]))
     if host.position == position + len(operations):
-        return host.answer  # done before: dask may run a task twice
+        return host.answer  # already done: dask can run a task twice
     if host.position != position:
         return Lost(frozenset([block]))
     for operation in operations:
@@ -181,7 +181,7 @@ def lost_among(answers: Iterable[Any]) -> Lost | None:
 
 
 def merge(n_shards: int, *answers: Sums | Lost) -> Sums | Lost:
-    """The sums of several hosts; if any host is lost, which ones."""
+    """The sums of several hosts; if any host is lost, the lost hosts."""
     if lost := lost_among(answers):
         return lost
     found = [answer for answer in answers if isinstance(answer, Sums)]
@@ -198,26 +198,26 @@ class Operation(Protocol):
 
     @property
     def alters(self) -> bool:
-        """Whether a host that is recreated has to do it again."""
+        """Whether a recreated host must repeat it."""
 
     def perform(self, host: Host) -> Any:
-        """Do it; returns the answer to the driver."""
+        """Run it; returns the answer to the driver."""
 
 
 @dataclass(frozen=True, eq=False)
 class OnShards:
-    """The same on every shard: a list of what it gives.
+    """An action on every shard; the answer is a list of results.
 
     Attributes:
         action: called with the number of a shard and its state.
-        alters: whether a host that is recreated has to do it again.
+        alters: whether a recreated host must repeat it.
     """
 
     action: Callable[[int, State], Any]
     alters: bool = False
 
     def perform(self, host: Host) -> list[Any]:
-        """What the action gives for every shard, in their order."""
+        """The results of the action for every shard, in order."""
         return host.each(lambda numbered: self.action(*numbered), host.numbered())
 
 
@@ -241,7 +241,7 @@ class Pass:
     damping: float
 
     def perform(self, host: Host) -> Sums:
-        """Sums as far as this host has them all."""
+        """The sums of the complete nodes of this host."""
         return Sums(
             *host.summation.run(host.states, self.shared, refresh=self.refresh, damping=self.damping, pool=host.pool)
         )

@@ -1,4 +1,4 @@
-"""Labels on dask: the decider of one machine, with sums from the hosts in place of arrays."""
+"""Labels on dask: the decider of one machine, with sums from the hosts instead of arrays."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def label_tasks(
     folder: Path,
     deciding_by: DecidedBy,
 ) -> tuple[Estimator, dict[str, Any]]:
-    """Have the hosts decide and write; returns the model that knows how to report, and what was decided in figures."""
+    """Let the hosts decide and write; returns the model with its calibration, and the figures of the decision."""
     engine = runner.engine
     reported = Reported(
         runner.of_last_pass,
@@ -132,7 +132,7 @@ def _added(parts: Iterable[Any]) -> Any:
 
 
 def _left_out(crowd: StagedCrowd) -> list[str]:
-    """What to know of rows that are not votes."""
+    """Notes on rows that are not votes."""
     if not crowd.n_dropped:
         return []
     return [
@@ -141,21 +141,21 @@ def _left_out(crowd: StagedCrowd) -> list[str]:
     ]
 
 
-# Of a crowd that is elsewhere: no probabilities, no means, no gold.
+# For a crowd on other machines: no probabilities, no means, no gold.
 _NOTHING = (np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int64))
-# How many thresholds are asked about at once.
+# Number of thresholds per query.
 _AT_ONCE = 256
 
 
 def kth_largest(count_at_least: Callable[[FloatArray], NDArray[np.int64]], k: int) -> float:
-    """The k-th largest of numbers between 0 and 1 that are elsewhere.
+    """The k-th largest of numbers between 0 and 1 that are on other machines.
 
-    It is the largest threshold that at least ``k`` of them reach. Numbers from 0 on are ordered as their bits are, so
-    that a few questions of many thresholds each find it to the last bit.
+    It is the largest threshold that at least ``k`` of them reach. Non-negative numbers have the order of their bits, so
+    a few queries with many thresholds each find it to the last bit.
 
     Args:
-        count_at_least: how many of the numbers reach each of these thresholds.
-        k: at least 1, and at most how many there are.
+        count_at_least: returns how many of the numbers reach each of these thresholds.
+        k: from 1 to the number of values.
 
     Example:
         >>> numbers = np.array([0.1, 0.7, 0.7, 0.3])

@@ -1,4 +1,4 @@
-"""A table in parts, and how a dask worker reads one: Parquet by row groups, CSV by file, a dask frame by partition."""
+"""A table in parts, and reading one on a dask worker: Parquet by row groups, CSV by file, a dask frame by partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rarevote.io.read.columns import ALIASES, find_columns
 from rarevote.io.read.partitions import partition_values, say_partitions
 from rarevote.io.read.sources import files_below, open_sources
 
-# Row groups are read together up to this many rows: a part should be worth a task.
+# Row groups are read together up to this many rows, so that a part is large enough for a task.
 _ROWS_PER_PART = 2_000_000
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
 _SHOWN = 5  # how many offending rows a message names
@@ -27,11 +27,11 @@ _SHOWN = 5  # how many offending rows a message names
 
 @dataclass(frozen=True)
 class Rows:
-    """Votes of one part, missing ones left out.
+    """Votes of one part, without missing ones.
 
     Attributes:
         frame: a pandas frame with columns task, worker, label.
-        n_given: rows before anything was left out.
+        n_given: number of rows before anything was left out.
     """
 
     frame: Any
@@ -41,7 +41,7 @@ class Rows:
         return len(self.frame)
 
     def without(self, abstain: Sequence[Any]) -> Rows:
-        """The same without the answers that are not votes."""
+        """The rows without the answers that are not votes."""
         if not len(abstain):
             return self
         silent = in_kind(abstain, as_name_array(self.names("label")))
@@ -52,7 +52,7 @@ class Rows:
         return list(self.frame[role].unique().tolist())
 
     def codes(self, role: str, names: Any) -> NDArray[np.int64]:
-        """Places in ``names``, a pandas Index, of a column's values."""
+        """Positions of a column's values in ``names``, a pandas Index."""
         import pandas
 
         codes, distinct = pandas.factorize(self.frame[role])
@@ -65,9 +65,9 @@ class Parts:
     """A table in parts.
 
     Attributes:
-        title: what messages call it.
-        readers: one dask task per part that gives its :class:`Rows`.
-        identity: identifies the table, as far as that is possible without reading it.
+        title: its name in messages.
+        readers: one dask task per part that returns its :class:`Rows`.
+        identity: identifies the table, as far as possible without reading it.
     """
 
     title: str
@@ -118,7 +118,7 @@ class Piece:
         path: the file.
         columns: the column of each role.
         row_groups: which row groups of a Parquet file; None for a whole text file.
-        first_row: how many rows of the file come before.
+        first_row: number of rows of the file before it.
     """
 
     path: Path
@@ -128,7 +128,7 @@ class Piece:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         if not self.row_groups:
             return str(self.path)
         return f"{self.path} (row groups {self.row_groups[0]} to {self.row_groups[-1]})"
@@ -204,7 +204,7 @@ def read_piece(piece: Piece, missing: Missing) -> Rows:
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{piece.title}: cannot be read ({first_line(error)})") from None
     for name in piece.columns.values():
-        if name not in names:  # the folder says it
+        if name not in names:  # from the name of the folder
             table = table.append_column(name, pyarrow.array([partition_values(piece.path)[name]] * len(table)))
     table = table.select(list(piece.columns.values())).rename_columns(list(piece.columns))
     return _checked(table.to_pandas(), piece.title, piece.first_row, missing)
@@ -220,7 +220,7 @@ def read_partition(frame: Any, number: int, missing: Missing) -> Rows:
 
 
 def _checked(frame: Any, title: str, first_row: int, missing: Missing) -> Rows:
-    """Columns in one of two types, whole numbers or text; labels and workers of other types stay as they are."""
+    """Columns as whole numbers or text; labels and workers of other types are unchanged."""
     import pandas
 
     columns = {}

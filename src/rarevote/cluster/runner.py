@@ -23,12 +23,12 @@ from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Passes, Shard, St
 class DaskRunner(Runner):
     """Runs models over the shards of one staged crowd, whose gold is with its votes; a context manager.
 
-    The engine of the last run stays open: its hosts hold the posteriors that labels follow from.
+    The engine of the last run stays open: its hosts hold the posteriors behind the labels.
 
     Args:
         client: a ``distributed.Client``.
-        crowd: where the encoded shards are.
-        posteriors: a folder for posteriors that a report takes the place of; they are gone without one.
+        crowd: the crowd with the encoded shards.
+        posteriors: a folder for posteriors that a report replaces; without it, they are not kept.
     """
 
     def __init__(self, client: Any, crowd: StagedCrowd, posteriors: Path | None = None) -> None:
@@ -46,14 +46,14 @@ class DaskRunner(Runner):
         self._open.close()
 
     def _opened(self, model: Passes[Any, Any, Any]) -> DaskEngine[Any, Any, Any]:
-        """An engine that stays open until the next one is, or all is done."""
+        """An engine that stays open until the next one is opened, or everything is done."""
         self._open.close()
         self._engine = self._open.enter_context(DaskEngine(self._client, model, self._crowd))
         return self._engine
 
     @property
     def engine(self) -> DaskEngine[Any, Any, Any]:
-        """That of the last run."""
+        """The engine of the last run."""
         if self._engine is None:
             raise RuntimeError("nothing has run on the cluster yet: read the votes after the run")
         return self._engine
@@ -79,7 +79,7 @@ class DaskRunner(Runner):
         return Run(outcome, posterior, tuple(local))
 
     def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
-        """The posterior that the tasks begin with stays with the hosts."""
+        """Compute the starting posterior, which stays on the hosts."""
         self._opened(cast("Passes[Any, Any, Any]", model))
         self.of_last_pass = False
         return _of_no_tasks(model, gold)[0]
@@ -97,7 +97,7 @@ class DaskRunner(Runner):
         shared: Any,
         then: Callable[[Any], Any],
     ) -> FloatArray:
-        """Two passes; what the second gives stays with the hosts."""
+        """Run two passes; the result of the second stays on the hosts."""
         if self._posteriors is not None:
             self.engine.ask(partial(keep_posterior, self._posteriors))
             self.kept_posteriors = self._posteriors
@@ -109,18 +109,18 @@ class DaskRunner(Runner):
         return _of_no_tasks(model, gold)[0]
 
     def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
-        """How often each worker gave each label, (n_workers, n_classes); known after a run."""
+        """How often each worker gave each label, (n_workers, n_classes); available after a run."""
         if self._votes is None:
             self._votes = self.engine.count_votes()
         return self._votes
 
     def digest(self, crowd: CrowdFacts, gold: NDArray[np.int32]) -> str:
-        """What the encoded crowd was made from."""
+        """The identity of the encoded crowd."""
         return self._crowd.identity
 
 
 def _of_no_tasks(model: Any, gold: NDArray[np.int32]) -> tuple[FloatArray, ...]:
-    """The local arrays of a model without a row, the posterior first."""
+    """The local arrays of a model without rows, the posterior first."""
     empty = np.empty(0, dtype=np.uint8)
     arrays: tuple[FloatArray, ...] = model.start_local(Shard(np.zeros(1, dtype=np.int64), empty, empty, gold))
     return arrays

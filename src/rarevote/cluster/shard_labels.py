@@ -1,4 +1,4 @@
-"""The labels of a shard: what a host does with its posteriors, as one machine does (:mod:`rarevote.decide`).
+"""The labels of a shard: a host's decisions from its posteriors, as on one machine (:mod:`rarevote.decide`).
 
 Each function is an action of :class:`rarevote.cluster.host.OnShards`: the last two arguments are the number of a shard
 and its state.
@@ -27,7 +27,7 @@ from rarevote.io.arrays import load_arrays, save_arrays
 
 
 def keep_posterior(folder: Path, number: int, state: State) -> None:
-    """Write the posterior of the last pass to a file: another model is about to take its place."""
+    """Write the posterior of the last pass to a file: another model will replace it."""
     save_arrays(_posterior_file(folder, number), {"posterior": np.asarray(state.proposed[0])})
 
 
@@ -37,15 +37,15 @@ def _posterior_file(folder: Path, number: int) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Reported:
-    """How the probabilities of a shard follow from its state.
+    """How to compute the probabilities of a shard from its state.
 
     Attributes:
         of_last_pass: whether the last pass has the posterior, or the state before it.
-        calibrator: from posterior to probabilities.
-        mean: mean probability of every class, (K); of size 0 as long as it is not known.
-        chooser: how the method's own labels follow from the posterior; the most probable class without one.
-        own_from_posterior: whether they do; else they follow from the probabilities.
-        wanted: class shares that were given, (K).
+        calibrator: turns the posterior into probabilities.
+        mean: mean probability of every class, (K); of size 0 until it is known.
+        chooser: chooses the method's own labels from the posterior; by default, the most probable class.
+        own_from_posterior: whether own labels follow from the posterior, else from the probabilities.
+        wanted: given class shares, (K).
     """
 
     of_last_pass: bool
@@ -56,7 +56,7 @@ class Reported:
     wanted: FloatArray | None = None
 
     def posterior(self, state: State) -> NDArray[Any]:
-        """What the method computed."""
+        """The posterior that the method computed."""
         return np.asarray((state.proposed if self.of_last_pass else state.current)[0])
 
     def discounted(self, state: State) -> FloatArray:
@@ -85,7 +85,7 @@ def sum_probabilities(how: Reported, number: int, state: State) -> FloatArray:
 
 
 def survey(how: Reported, deciding: Deciding, number: int, state: State) -> CrowdSums:
-    """What the decider needs to know of the tasks."""
+    """The sums over the tasks that the decider needs."""
     part = deciding.with_own(how.part(state))
     begin = state.shard.task_ptr - state.shard.task_ptr[0]
     return deciding.look(part, begin, state.shard.worker)
@@ -94,7 +94,7 @@ def survey(how: Reported, deciding: Deciding, number: int, state: State) -> Crow
 def count_at_least(
     how: Reported, deciding: Deciding, wanted: RareClass, thresholds: FloatArray, number: int, state: State
 ) -> IntArray:
-    """How many tasks that may be flagged have at least these probabilities of a class or a tail, a count for each."""
+    """How many tasks that can be flagged have at least each of these probabilities of a class or a tail."""
     part = how.part(state)
     scores = np.sort(wanted.mass(part.p[deciding.may(part) & (part.gold < 0)]))
     return np.asarray(scores.size - np.searchsorted(scores, thresholds), dtype=np.int64)
@@ -106,15 +106,15 @@ class WriteResults:
 
     Attributes:
         names: the folder of the encoded shards.
-        folder: for the files.
+        folder: the folder for the files.
         classes: names of the classes.
         how: where probabilities come from.
-        deciding: what is decided.
-        decider: how labels follow.
-        costs: of mistakes, (K, K).
-        with_posterior: whether to write ``posterior:<class>``, too.
-        posteriors: folder of :func:`keep_posterior`; None where the hosts hold the posterior.
-        grades: the order of the classes, where there is one.
+        deciding: the decision to make.
+        decider: the rule for labels.
+        costs: costs of mistakes, (K, K).
+        with_posterior: whether to also write ``posterior:<class>``.
+        posteriors: folder of :func:`keep_posterior`; None if the hosts have the posterior.
+        grades: the order of the classes, if there is one.
     """
 
     names: Path
@@ -129,7 +129,7 @@ class WriteResults:
     grades: Grades | None = None
 
     def __call__(self, number: int, state: State) -> tuple[Labelled, DecisionCounts]:
-        """What came of the tasks of a shard."""
+        """Write the tasks of a shard and return their results."""
         from rarevote.io.write.columns import write_columns
 
         part = self.deciding.with_own(self.how.part(state))
@@ -140,7 +140,7 @@ class WriteResults:
         counts = DecisionCounts.of(some, codes, self.costs, self.deciding.rare, flagged)
         if not state.n_tasks:  # few tasks on many shards; a file without rows would have no types
             return found, counts
-        names = np.append(self.classes.astype(object), "")  # what -1 picks
+        names = np.append(self.classes.astype(object), "")  # index -1 picks this
         columns = {
             "task": read_names(names_file(self.names, number)),
             "label": self.classes[codes] if (codes >= 0).all() else names[codes],
@@ -157,7 +157,7 @@ class WriteResults:
         return found, counts
 
     def _posterior(self, number: int, state: State) -> NDArray[Any]:
-        """The posterior as published: what the hosts hold, unless a report took its place."""
+        """The posterior as published: that of the hosts, unless a report replaced it."""
         if self.posteriors is None:
             return self.how.posterior(state)
         return load_arrays(_posterior_file(self.posteriors, number))["posterior"]

@@ -18,21 +18,21 @@ from rarevote.io.read.crowd import Crowd, read, read_or_empty
 from rarevote.io.tables import Table
 from rarevote.methods.majority import Answers, MajorityVote
 
-# What crowd-kit adds to a sum before it divides by it.
+# The number that crowd-kit adds to a sum before it divides by it.
 _AGAINST_ZERO = 1e-6
 
 
 def alpha_krippendorff(answers: Any, distance: Callable[[Any, Any], float] | None = None) -> float:
-    """Krippendorff's alpha of all votes, repeated ones included, with a distance of one's own.
+    """Krippendorff's alpha of all votes, including repeated ones, with a custom distance.
 
     :func:`rarevote.agreement` has intervals, levels and all other coefficients.
 
     Args:
-        answers: whatever :func:`rarevote.read` takes.
-        distance: from two labels to how far they are apart; 0 for equal labels and 1 for others if not given.
+        answers: anything that :func:`rarevote.read` takes.
+        distance: a function of two labels that returns their distance; by default, 0 for equal labels and 1 for others.
 
     Returns:
-        Alpha; 1 where all votes on tasks with several votes are equal.
+        Alpha; 1 if all votes on tasks with several votes are equal.
 
     Raises:
         InputError: there are no votes.
@@ -61,14 +61,14 @@ def alpha_krippendorff(answers: Any, distance: Callable[[Any, Any], float] | Non
 def consistency(answers: Any, workers_skills: Any = None, aggregator: Any = None, by_task: bool = False) -> Any:
     """How probable the aggregated label is, given the skills of those who voted.
 
-    A vote of a worker with skill s says its label with probability s, each of the K - 1 others with (1 - s) / (K - 1);
-    the consistency of a task is the share of its aggregated label in the products over its votes, 0 where all are 0.
+    A vote of a worker with skill s gives its label the probability s, and each of the K - 1 others (1 - s) / (K - 1);
+    the consistency of a task is the share of its aggregated label in the products over its votes, 0 if all are 0.
 
     Args:
-        answers: whatever :func:`rarevote.read` takes.
-        workers_skills: a Series or mapping from worker to skill; those of the aggregator if not given.
-        aggregator: what labels the tasks; a majority vote if not given.
-        by_task: one value per task instead of their mean.
+        answers: anything that :func:`rarevote.read` takes.
+        workers_skills: a Series or mapping from worker to skill; by default, those of the aggregator.
+        aggregator: the method that labels the tasks; by default, a majority vote.
+        by_task: whether to return one value per task instead of their mean.
     """
     aggregator = MajorityVote() if aggregator is None else aggregator
     labels = _as_mapping(aggregator.fit_predict(answers))
@@ -92,14 +92,14 @@ def uncertainty(
     compute_by: Literal["task", "worker"] = "task",
     aggregate: bool = True,
 ) -> Any:
-    """Entropy of the labels of a task or of a worker, each vote counting as in :func:`consistency`.
+    """Entropy of the labels of a task or of a worker, with votes weighted as in :func:`consistency`.
 
     Args:
-        answers: whatever :func:`rarevote.read` takes.
-        workers_skills: a Series or mapping from worker to skill; those of the aggregator, or 1 for all.
-        aggregator: what learns skills, where none are given.
+        answers: anything that :func:`rarevote.read` takes.
+        workers_skills: a Series or mapping from worker to skill; by default, those of the aggregator, or 1 for all.
+        aggregator: the method that learns skills, if none are given.
         compute_by: "task" or "worker".
-        aggregate: the mean instead of one value each.
+        aggregate: whether to return the mean instead of one value each.
 
     >>> round(uncertainty([("x", "a", "yes"), ("x", "b", "no"), ("x", "c", "maybe")]), 6)
     1.098612
@@ -122,11 +122,11 @@ def uncertainty(
 
 
 def accuracy_on_aggregates(answers: Any, aggregator: Any = None, aggregates: Any = None, by: str | None = None) -> Any:
-    """Share of the answers that equal the aggregated label; one repeated word for word counts once.
+    """Share of the answers that equal the aggregated label; an identical repeated answer counts once.
 
     Args:
-        answers: whatever :func:`rarevote.read` takes.
-        aggregator: what labels the tasks, where labels are not given; a majority vote if not given.
+        answers: anything that :func:`rarevote.read` takes.
+        aggregator: the method that labels the tasks, if labels are not given; by default, a majority vote.
         aggregates: labels by task.
         by: "worker" or "task" for one value each.
     """
@@ -157,11 +157,11 @@ def entropy_threshold(answers: Any, workers_skills: Any = None, percentile: int 
     Args:
         answers: a pandas, polars or pyarrow frame.
         workers_skills: as in :func:`uncertainty`.
-        percentile: of the entropies, 0 to 100.
-        min_answers: workers with fewer votes stay.
+        percentile: percentile of the entropies, 0 to 100.
+        min_answers: workers with fewer votes are kept.
 
     Returns:
-        The rows that are left, in the kind of frame that was given.
+        The remaining rows, as the same type of frame.
     """
     import narwhals as nw
 
@@ -201,7 +201,7 @@ def _skills_of(aggregator: Any) -> Any:
 
 
 def _label_shares(votes: Annotations, workers_skills: Any) -> FloatArray:
-    """What every vote says of each class, (n_annotations, K)."""
+    """The probability of each class given each vote, (n_annotations, K)."""
     names, K = votes.workers.tolist(), votes.n_classes
     skill = np.ones(len(names))
     if workers_skills is not None:
@@ -219,9 +219,9 @@ def _label_shares(votes: Annotations, workers_skills: Any) -> FloatArray:
 
 
 def _series(crowd: Crowd, role: str, values: FloatArray, shown: NDArray[np.bool_] | None = None) -> Any:
-    """Values by task or worker, in the kind that the data came as."""
+    """Values by task or worker, in the type of the data."""
     names = crowd.annotations.task_names() if role == "task" else crowd.annotations.workers
     if shown is not None:
         names, values = names[shown], values[shown]
     made = crowd.source.deliver(Table({role: names}, {"value": values}, series=True, dtypes=crowd.source.dtypes))
-    return made.rename(None) if crowd.source.kind == "pandas" else made  # crowd-kit's have no name
+    return made.rename(None) if crowd.source.kind == "pandas" else made  # crowd-kit's series have no name

@@ -34,13 +34,13 @@ MOVED = {
 
 
 class _Forward(Loader):
-    """Makes a module whose names are those of another."""
+    """Creates a module that forwards to another."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         """An ordinary module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Warn where it is imported, and look names up in the module of today."""
+        """Warn at the import, and look names up in the current module."""
         old = module.__name__
         message = f"{old} is deprecated and will be removed in version 0.4: its names are in {MOVED[old]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
@@ -49,13 +49,13 @@ class _Forward(Loader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds what no file is found for."""
+    """Finds modules that have no file."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """A module of version 0.2, as a package so that modules below it are asked for."""
+        """A module of version 0.2, as a package so that its submodules are also looked up."""
         return ModuleSpec(name, _Forward(), is_package=True) if name in MOVED else None
 
 
 def forward() -> None:
-    """From now on, the old paths can be imported; asked last, so it costs nothing where a file is found."""
+    """Make the old paths importable; the finder comes last, so it costs nothing if a file is found."""
     sys.meta_path.append(_Finder())

@@ -1,4 +1,4 @@
-"""Names of version 0.2, for one more version: each warns, and gives the answer of the spine."""
+"""Names of version 0.2, kept for one more version: each warns, and calls its replacement."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ __all__ = [
 
 
 def _warn(old: str, new: str, *, further: int = 0) -> None:
-    """Warn where the user called; ``further`` counts calls of ours between."""
+    """Warn at the user's call; ``further`` is the number of our calls in between."""
     message = f"{old} is deprecated and will be removed in version 0.4: use {new}"
     warnings.warn(message, DeprecationWarning, stacklevel=3 + further)
 
 
 @dataclass(frozen=True, eq=False)
 class CalibratedPosterior:
-    """What ``Fitted.calibrate`` gave in version 0.2.
+    """The result of ``Fitted.calibrate`` in version 0.2.
 
     Attributes:
-        fitted: what it is of.
+        fitted: the fit.
         given: class shares, as in :meth:`rarevote.Fitted.decide`.
         classes: names of the classes, (K).
         method: the method's own posterior of tasks with votes, (n_tasks, K).
-        posterior: the one probability of every class, (n, K).
+        posterior: the reported probability of every class, (n, K).
         prevalence: expected share of every class, (K).
         low: lower end of its interval, (K).
         high: upper end, (K).
-        how: where the class shares come from, in words.
+        how: where the class shares come from, as text.
         gold: known class of each item or -1, (n).
     """
 
@@ -105,7 +105,7 @@ def calibrated(posterior: Any, prior: Any = None, *, annotations: Annotations | 
 
 
 def decide(calibrated: CalibratedPosterior, **options: Any) -> Decision:
-    """See :meth:`rarevote.Fitted.decide`, whose arguments it takes."""
+    """See :meth:`rarevote.Fitted.decide`, which has the same arguments."""
     _warn("rarevote.decide.decide()", "Fitted.decide()")
     if not isinstance(calibrated, CalibratedPosterior):
         raise ParameterError("decide() takes the value of Fitted.calibrate(); use rarevote.fit(votes).decide(...)")

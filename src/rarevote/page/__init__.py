@@ -1,1 +1,1 @@
-"""The page to look at."""
+"""The HTML page of a result."""

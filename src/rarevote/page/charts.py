@@ -1,7 +1,7 @@
 """The charts of the page, as data: each function turns records into a chart that is rendered elsewhere.
 
 All are drawn about 400 pixels wide, so that a phone can shrink them and their text stays legible. Series differ by
-shape as well as by colour, so that a print in grey can be read. In the page the legend is HTML, which wraps; an
+shape as well as by colour, so that a greyscale print is readable. In the page the legend is HTML, which wraps; an
 exported chart has its own.
 """
 
@@ -36,11 +36,11 @@ from rarevote.diagnose.truth import Calibration
 from rarevote.diagnose.workers import PROFILE_WORDS, Profile, chance_words, logit
 
 _MAX_CLASSES = 12
-# Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
+# With more annotators the map is a cloud: intervals would hide the points, and points would hide each other.
 _MAX_INTERVALS = 80
 _MAX_WORKERS = 2_000
 _TENFOLD_FROM = 8
-# So many names of grades stand upright below their bars.
+# Up to this many names of grades are horizontal below their bars.
 _MAX_UPRIGHT = 6
 
 _PROFILE_LOOKS = {
@@ -54,13 +54,13 @@ _EXPECTED, _TRUE = Key("expected", "good", "diamond"), Key("truth", "common", "t
 
 
 def class_counts(found: Diagnosis) -> Chart:
-    """Items per class: decided, by majority vote, expected, and true where all answers are known."""
+    """Items per class: decided, by majority vote, expected, and true if the truth of all items is known."""
     classes = found.classes
     shown = found.classes_by_weight[:_MAX_CLASSES]
     keys = [_VOTE, _RESULT, _EXPECTED]
     columns: list[Any] = [classes.n_majority, classes.n_labelled, classes.n_expected]
     if found.truth is not None and found.truth.n_checked == found.n_items:
-        # Only where every answer is known do the counts compare.
+        # The counts are comparable only if the truth of all items is known.
         keys.append(_TRUE)
         columns.append({k: found.truth.n_true_by_name[classes.names[k]] for k in shown})
     rows = [
@@ -98,7 +98,7 @@ def class_counts(found: Diagnosis) -> Chart:
 
 
 def grade_counts(found: Diagnosis) -> Chart:
-    """The distribution of the grades, the lowest first: items by label, beside the votes and the probabilities."""
+    """The distribution of grades, from lowest to highest: items by label, with the votes and the probabilities."""
     classes, order = found.classes, found.in_order or []
     n_votes = max(int(classes.n_votes.sum()), 1)
     of_votes = Key("share of the votes", "vote", "square")
@@ -138,10 +138,10 @@ def grade_counts(found: Diagnosis) -> Chart:
 
 
 def _count_axis(field: str, counts: list[float]) -> alt.X:
-    """Counts along an axis: in tenfold steps where the largest class would press the others against its foot."""
+    """Counts along an axis: logarithmic if the largest class would make the others too small."""
     largest, smallest = max(counts), min(counts)
     if largest <= _TENFOLD_FROM * smallest:
-        # The room on the right is for the numbers beside the marks.
+        # The space on the right is for the numbers beside the marks.
         return alt.X(f"{field}:Q", title="items", scale=alt.Scale(domain=[0, largest * 1.2], nice=False))
     ticks = [0, *(10**power for power in range(ceil(log10(max(largest, 10))) + 1))]
     return alt.X(
@@ -153,7 +153,7 @@ def _count_axis(field: str, counts: list[float]) -> alt.X:
 
 
 def rescued(found: Diagnosis) -> Chart | None:
-    """Items with the rare label by the share of votes for it; a majority vote loses those left of the middle."""
+    """Items with the rare label by the share of votes for it; a majority vote misses those left of the middle."""
     found = found.head
     items = found.items
     mine = np.flatnonzero(items.label == found.rare)
@@ -166,7 +166,7 @@ def rescued(found: Diagnosis) -> Chart | None:
         Key(f"majority vote differs ({lost.sum():,})", "rare", "square"),
         Key(f"majority vote agrees ({(~lost).sum():,})", "vote", "square"),
     )
-    # A share of exactly 3/10 belongs to the step that begins there, whatever the rounding.
+    # A share of exactly 3/10 belongs to the bin that begins there, whatever the rounding.
     step = np.minimum((share * 10 + 1e-9).astype(np.int64), 9)
     rows = [
         {"from": start / 10, "to": (start + 1) / 10, "kind": key.description, "items": number,
@@ -195,12 +195,12 @@ def rescued(found: Diagnosis) -> Chart | None:
 def ability_map(found: Diagnosis) -> Chart:
     """Annotators by what they recognise: the majority class across, the rare class upwards.
 
-    Both axes are in logits, the scale of the abilities, on which 90 and 99 percent stand apart; they are marked in
-    percent, which people read.
+    Both axes are in logits, the scale of the abilities, on which 90 and 99 percent are clearly separate; they are
+    marked in percent, which is easier to read.
     """
     found = found.head
     workers, rare, common = found.workers, found.rare, found.common
-    # The busiest, who are known best and matter most.
+    # The annotators with the most votes, who are known best and matter most.
     chosen = np.argsort(-workers.n_votes, kind="stable")[:_MAX_WORKERS]
     rare_name, common_name = found.rare_name, str(found.classes.names[common])
     with_intervals = len(chosen) <= _MAX_INTERVALS
@@ -221,7 +221,7 @@ def ability_map(found: Diagnosis) -> Chart:
         for row, middle, lower, upper in zip(values, ability.tolist(), low.tolist(), high.tolist(), strict=True):
             row |= {field: middle, f"{field}_low": lower, f"{field}_high": upper}
         lowest, highest = (low, high) if with_intervals else (ability, ability)
-        # Both sides of chance are always to be seen.
+        # Both sides of chance are always visible.
         ends = [min(chance - 1.0, float(lowest.min()) - 0.2), max(1.0, float(highest.max()) + 0.2)]
         axes.append(channel(f"{field}:Q", title=f"recognises {name}", **ability_scale(ends)))
     keys = tuple(
@@ -253,13 +253,13 @@ def ability_map(found: Diagnosis) -> Chart:
 
 
 def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None) -> Chart | None:
-    """Recall against precision of one class: by the truth where there is any, and as expected if the votes show it."""
+    """Recall against precision of one class: by the truth if there is any, and as expected if the votes show it."""
     name = str(found.classes.names[expected.class_code])
     curves = [(Key("expected", "common", "line" if true is None else "dashes"), expected)]
     if not found.expected[expected.class_code].recall.is_told:
         curves = []
     if true is not None:
-        # The truth leads; what was expected is for comparison, and has no marks of its own.
+        # The truth comes first; the expectation is for comparison, and has no marks.
         curves.insert(0, (Key("by the truth", "common", "line"), true))
     curves = [(key, curve) for key, curve in curves if np.isfinite(curve.recall).all()]
     if not curves:

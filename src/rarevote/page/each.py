@@ -30,11 +30,11 @@ from rarevote.page.report import (
 from rarevote.page.sentences import Action, in_words
 from rarevote.page.tables import MAX_ITEMS, SmallTable
 
-# Two people who share fewer items disagree by chance.
+# Two annotators with fewer common items can disagree by chance.
 MIN_COMMON = 10
-# Of more labels a page lists fewer items of each, but never fewer than these.
+# With more labels, a page lists fewer items of each, but never fewer than this.
 _MIN_ITEMS = 100
-# Sections of more labels than these are folded together at first.
+# With more labels than this, sections are collapsed at first.
 _MAX_OPEN = 4
 
 
@@ -51,12 +51,12 @@ def write_report_of_each(
     """Write the page of several results; see :meth:`rarevote.ResultEach.report`.
 
     Args:
-        parts: what the page says about each, by its name.
+        parts: the contents for each result, by its name.
         path: where to write; ends in ``.html``.
-        source: what the page calls the data.
-        positive: the class that each is about.
-        n_items: all items, each counted once.
-        noun: what the results are of.
+        source: the name of the data on the page.
+        positive: the class that matters in each.
+        n_items: number of all items, each counted once.
+        noun: the kind of the results.
         charts: a folder for every chart as SVG and PNG.
 
     Raises:
@@ -75,7 +75,7 @@ def write_report_of_each(
 
 
 def overview_table(parts: Mapping[str, PageParts], positive: Mapping[str, Any], noun: str) -> SmallTable:
-    """One row for each result: votes, votes for it, items flagged, expected and worth a look, lowest agreement."""
+    """One row for each result: votes, votes for it, items flagged, expected and worth a review, lowest agreement."""
     rows = []
     for name, one in parts.items():
         found, k = one.found, code_of(one.found, positive[name])
@@ -98,13 +98,13 @@ def overview_table(parts: Mapping[str, PageParts], positive: Mapping[str, Any], 
 
 
 def code_of(found: Diagnosis, name: Any) -> int:
-    """Number of the class that a result is about."""
+    """Number of the class that matters in a result."""
     code = find_name(name, found.classes.names)
     return found.rare if code is None else code
 
 
 def worst_pair(found: Diagnosis) -> str:
-    """The two annotators with the lowest kappa among those who share enough items, in words."""
+    """The two annotators with the lowest kappa among those with enough common items, as text."""
     pairs = found.agreement.pairs
     common, kappa = (np.asarray(pairs[name]) for name in ("common", "cohen_kappa"))
     known = np.flatnonzero(np.isfinite(kappa) & (common >= MIN_COMMON))
@@ -116,7 +116,7 @@ def worst_pair(found: Diagnosis) -> str:
 
 
 def lines_of_each(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n_items: int, noun: str) -> ThreeLines:
-    """The three lines of several results: all flagged items, the least sure result, the items most worth a look."""
+    """The three lines of several results: all flagged items, the least sure result, the items most worth a review."""
     flagged = [
         f"{count(one.found.classes.n_labelled[code_of(one.found, positive[name])])} {quoted(name)}"
         for name, one in parts.items()
@@ -146,21 +146,21 @@ def lines_of_each(parts: Mapping[str, PageParts], positive: Mapping[str, Any], n
 
 
 def _look_at_each(parts: Mapping[str, PageParts], noun: str) -> Action:
-    """Look at the items most worth a look of every result; an item that is on two lists is looked at for both."""
+    """The action to review the most useful items of every result; an item on two lists is reviewed for both."""
     basis = next(iter(parts.values())).basis
     looks = {name: one.found.piles.n_look for name, one in parts.items()}
     each = min(max(looks.values()), max(MAX_LOOKS // len(parts), 1))
     if not each:
         out = how('results.write("result.csv")', f"rarevote aggregate {basis.aggregate} --out result.csv")
         return Action(f"Use the labels: no item is worth a look for any {noun}.", (out,))
-    # A review lists so many items of every result, fewer only where a look is worth nothing at all.
+    # A review lists this many items of every result, fewer only if further reviews have no worth.
     n = sum(min(each, int((one.found.piles.worth > 0).sum())) for one in parts.values())
     start = f"Look at {counted(each, 'item')} first for each {noun}, {counted(n, 'look')} in all"
     return look_action(basis, each, start, n_looks=n, result="results")
 
 
 def _section(at: str, name: str, one: PageParts, source: str, limit: int, *, is_open: bool) -> Section:
-    """All that a page of one result says, within one section."""
+    """The contents of a page of one result, within one section."""
     about, found = one.about(source), one.found
     values = {
         "name": name,

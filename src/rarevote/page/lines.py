@@ -1,6 +1,6 @@
 """The three lines on top of the page: what you have, how sure it is, what to do next.
 
-Every number is of the result or of the diagnosis; the verdict is that of a check, by the same function.
+Every number comes from the result or the diagnosis; the verdict is that of a check, from the same function.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rarevote.diagnose.verdict import VERDICTS, Weight, weight_of, why_weight
 from rarevote.errors import how
 from rarevote.page.sentences import Action, Basis, in_words, leading_trade_off
 
-# An hour at the stated pace: no action asks for more looks at a time.
+# An hour at the stated pace: no action asks for more reviews at a time.
 MAX_LOOKS = 360
-# So many items for a second annotator show whether the first can be believed.
+# Number of items for a second annotator, to show whether the first can be trusted.
 _SECOND_OPINION = 200
 _MAX_NAMED = 5
-# The recall that an audit is proposed for.
+# The target recall of a proposed audit.
 _TARGET = 0.9
 _REVIEW = "look.csv"
 _ANSWERS = "look.answers.csv"
@@ -33,15 +33,15 @@ _ANSWERS = "look.answers.csv"
 
 @dataclass(frozen=True)
 class ThreeLines:
-    """The three lines, and what stands under the second.
+    """The three lines, and the text under the second.
 
     Attributes:
-        have: what there is, in one sentence.
+        have: the result, in one sentence.
         sure: how sure it is, in one sentence.
         next: what to do next.
-        worlds: what to expect if annotators err independently, and if they share errors.
-        weight: how grave the verdict is, as of a check.
-        leads_with_sure: whether nothing else can be the headline: the crowd cannot answer.
+        worlds: what to expect with independent and with shared errors of annotators.
+        weight: the weight of the verdict, as in a check.
+        leads_with_sure: whether this must be the headline: the crowd cannot answer.
     """
 
     have: str
@@ -53,7 +53,7 @@ class ThreeLines:
 
     @property
     def headline(self) -> str:
-        """The line that stands on top."""
+        """The line at the top."""
         return self.sure if self.leads_with_sure else self.have
 
 
@@ -96,7 +96,7 @@ def have_line(found: Diagnosis) -> str:
 
 
 def sure_line(found: Diagnosis, basis: Basis, weight: Weight) -> str:
-    """How far the labels can be believed: by the truth where there is any, else the verdict of a check."""
+    """How far the labels can be trusted: by the truth if there is any, else the verdict of a check."""
     if basis.cannot_answer:
         return f"These votes cannot show which labels are right: {basis.cannot_answer}."
     head = found.head
@@ -146,14 +146,14 @@ def next_action(found: Diagnosis, basis: Basis) -> Action:
 
 
 def look_action(basis: Basis, n: int, start: str, *, n_looks: int | None = None, result: str = "result") -> Action:
-    """Look at the first items of a review list.
+    """The action to review the first items of a review list.
 
     Args:
-        basis: what commands say of the votes.
-        n: items on the list (of each result, where there are several).
-        start: what to do, in words.
-        n_looks: looks that this takes, where it is not one for each item.
-        result: what Python calls the result.
+        basis: the command-line arguments for the votes.
+        n: number of items on the list (of each result, if there are several).
+        start: a sentence on what to do.
+        n_looks: number of reviews, if not one for each item.
+        result: the name of the result in Python code.
     """
     then = "use the answers in place of the labels"
     if basis.takes_gold:
@@ -167,7 +167,7 @@ def look_action(basis: Basis, n: int, start: str, *, n_looks: int | None = None,
 
 
 def _audit(found: Diagnosis, basis: Basis) -> Action:
-    """Prove the recall of the class that matters, with the fewest reviews that can do it as the number of items."""
+    """The action to prove the recall of the class that matters, with the smallest possible number of reviews."""
     head = found.head
     n_flagged = int(head.classes.n_labelled[head.rare])
     n = max(floor_reviews(n_flagged, found.n_items - n_flagged, target=_TARGET), 1)
@@ -184,7 +184,7 @@ def _audit(found: Diagnosis, basis: Basis) -> Action:
 
 
 def pace(n: int) -> str:
-    """How long so many looks take.
+    """How long this many reviews take.
 
     >>> pace(30)
     '5 minutes at 10 seconds per item'

@@ -1,4 +1,4 @@
-"""The parts of a page: what it says about one result, with the annotators' names or without."""
+"""The contents of a page about one result, with or without the annotators' names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.diagnosis import Diagnosis
     from rarevote.result import Result
 
-# What stands behind the reason where the votes cannot show which labels are right.
+# Shown after the reason if the votes cannot show which labels are right.
 _CONSEQUENCE = ", so no method"
 _TARGETS = (0.8, 0.9, 0.95)
 
@@ -35,13 +35,13 @@ def page_parts(
     *,
     aliases: Mapping[Any, str] | None = None,
 ) -> PageParts:
-    """What the page says about a result.
+    """The contents of the page about a result.
 
     Args:
         result: the result.
         truth: true labels by item.
-        audit: one of these labels.
-        aliases: what to call the annotators (:func:`aliases_of`); by their names if not given.
+        audit: an audit of these labels.
+        aliases: other names of the annotators (:func:`aliases_of`); by default, their own names.
     """
     if aliases is not None:
         result = _anonymous(result, aliases)
@@ -68,7 +68,7 @@ def page_parts(
         shown=fitted.crowd.shown,
         decision=f"{result.description}{cost}{promised}",
         features=_features_sentence(result),
-        # Why the votes cannot show which labels are right is the headline already.
+        # The headline already says why the votes cannot show which labels are right.
         cautions=(*caution, *(capital(note.description) for note in result.notes if note.kind != "no answer")),
         basis=basis,
         extra=() if audit is None else (proved_section(audit, anonymous=aliases is not None),),
@@ -76,7 +76,7 @@ def page_parts(
 
 
 def _targets(result: Result, found: Diagnosis) -> tuple[TargetStep, ...]:
-    """What recall targets of the class that leads would flag; nothing where the truth or nothing shows the recall."""
+    """What recall targets of the main class would flag; empty if the truth shows the recall, or nothing does."""
     head = found.head
     if head.leading is None or found.truth is not None or result.cannot_answer:
         return ()
@@ -93,7 +93,7 @@ def _targets(result: Result, found: Diagnosis) -> tuple[TargetStep, ...]:
 
 
 def _features_sentence(result: Result) -> str:
-    """What was made of features, and how many labels are theirs alone; empty where none were given."""
+    """How features were used, and how many labels come from features alone; empty if there are none."""
     record, n_unvoted = result.fitted.features_, result.n_without_a_vote
     if record is None:
         return ""
@@ -114,10 +114,10 @@ def aliases_of(*crowds: Annotations) -> dict[Any, str]:
 
 
 def _anonymous(result: Result, aliases: Mapping[Any, str]) -> Result:
-    """The same result with other names of the annotators; no number changes: all go by the annotators' places."""
+    """The result with other names of the annotators; no number changes."""
     fitted, votes = result.fitted, result.fitted.annotations
     called = {name: aliases[name_key(name)] for name in votes.workers.tolist()}
-    # Of annotators who only abstained, no more than their number of abstentions is shown.
+    # For annotators who only abstained, only the number of abstentions is shown.
     silent = {called.get(name, f"silent {place}"): n for place, (name, n) in enumerate(votes.abstentions.items())}
     renamed = replace(votes, workers=object_array(list(called.values())), abstentions=silent)
     models = frozenset(called[name] for name in fitted.crowd.models if name in called)

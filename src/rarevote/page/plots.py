@@ -32,10 +32,10 @@ class Plots:
         return self._without_truth if truth is None else self._diagnose(truth)
 
     def trade_off(self, truth: Any = None) -> Any:
-        """Recall against precision of the rare class: what more labels of it find, and at what price.
+        """Recall against precision of the rare class: what more labels of it find, and at what cost.
 
         Args:
-            truth: labels to check the result against; then the curve is counted on them.
+            truth: labels to check the result against; then the curve is counted with them.
         """
         from rarevote.page.charts import trade_off_chart
 
@@ -52,17 +52,17 @@ class Plots:
         return _drawn(ability_map(self._without_truth), "")
 
     def votes(self) -> Any:
-        """Items labelled as the rare class, by the share of their votes that said so."""
+        """Items labelled as the rare class, by the share of their votes for it."""
         from rarevote.page.charts import rescued
 
         found = self._without_truth.head
         return _drawn(rescued(found), f"no item is labelled {found.rare_name}: decide(min_recall=0.9) labels more")
 
     def classes(self, truth: Any = None) -> Any:
-        """Items per class: decided, by majority vote and expected; of grades, their distribution.
+        """Items per class: decided, by majority vote and expected; for grades, their distribution.
 
         Args:
-            truth: labels of all items, to be drawn beside them.
+            truth: true labels of all items, to draw beside them.
         """
         from rarevote.page.charts import class_counts, grade_counts
 

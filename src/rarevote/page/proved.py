@@ -1,4 +1,4 @@
-"""The section "What was proved": the certificate of an audit, what more reviews would have bought, and the estimates.
+"""The section "What was proved": the certificate of an audit, what more reviews would have gained, and the estimates.
 
 >>> from rarevote.audit import Audit
 >>> audit = Audit.start(range(90), [0.9 - 0.009 * i for i in range(90)], name="defect", target=0.9, seed=1)
@@ -47,7 +47,7 @@ _RANKED_BY = {
 
 
 def write_proved_page(audit: Audit, path: str | Path, *, source: str = "your data") -> Path:
-    """Write a page with this section alone; :func:`rarevote.page.report.write_report` takes it as ``extra``.
+    """Write a page with only this section; :func:`rarevote.page.report.write_report` accepts it as ``extra``.
 
     Raises:
         InputError: the file cannot be written.
@@ -58,7 +58,7 @@ def write_proved_page(audit: Audit, path: str | Path, *, source: str = "your dat
 
 
 def proved_section(audit: Audit, *, anonymous: bool = False) -> Section:
-    """The section of an audit, at any stage; the experts' names are left out where it is to be anonymous."""
+    """The section of an audit, at any stage; without the experts' names if it is anonymous."""
     values = {
         "claim": _claim(audit),
         "proved": audit.is_certified,
@@ -71,7 +71,7 @@ def proved_section(audit: Audit, *, anonymous: bool = False) -> Section:
 
 
 def audit_action(audit: Audit) -> Action:
-    """What an audit asks for next."""
+    """The next step of an audit."""
     name = quoted(audit.plan.name)
     if audit.pending and not audit.is_certified:
         n = len(audit.pending)
@@ -114,7 +114,7 @@ def _claim(audit: Audit) -> str:
 
 
 def _claims(audit: Audit) -> SmallTable:
-    """The two claims side by side, never mixed."""
+    """A table of the two claims, kept separate."""
     plan = audit.plan
     both = [audit.estimate, audit.estimate_of(audit.supported)]
     looked_at = [audit.wealth.unreviewed(one.set_index) for one in both]
@@ -171,7 +171,7 @@ def _experts(audit: Audit) -> list[str]:
 
 
 def _curve(audit: Audit) -> Chart:
-    """Flagged items that are not reviewed against reviews: so far, and as forecast."""
+    """Flagged items without a review, by number of reviews: so far, and as forecast."""
     steps, ahead = audit.bought, audit.to_be_bought
     keys = (_SO_FAR, _AHEAD, _HERE) if len(ahead) > 1 else (_SO_FAR, _HERE)
     series = [(_SO_FAR, [*steps, ahead[0]]), (_AHEAD, ahead)]

@@ -6,15 +6,15 @@
 
     rarevote.fit("labels.csv").decide().report("report.html")
 
-The file needs nothing else: style, script, charts and lists are all inside. A content-security policy allows the one
+The file is self-contained: it includes style, script, charts and lists. A content-security policy allows the one
 style sheet and the one script by their hashes and forbids everything else, so that even a name that slipped through as
 markup could neither run nor load anything. Names reach the page in two ways: escaped by the template, or as JSON in a
 block that no browser runs and that the script shows as text.
 
-Each section is a template of its own with its values, charts and lists. To add one, write
-``templates/sections/NAME.html.j2``, which holds one ``<section id="NAME">`` and may import what ``parts.html.j2``
-offers, and a function that makes its :class:`Section`: here if it says something about every fit, or elsewhere to be
-handed to :func:`write_report`.
+Each section has its own template with its values, charts and lists. To add one, write
+``templates/sections/NAME.html.j2``, which contains one ``<section id="NAME">`` and can import what ``parts.html.j2``
+provides, and a function that creates its :class:`Section`: here if it applies to every fit, or elsewhere to be
+passed to :func:`write_report`.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from rarevote.page.tables import MAX_ITEMS, ListTable, Matrix, Shown, class_list
 
 @dataclass(frozen=True)
 class Section:
-    """A section before any markup.
+    """A section without markup.
 
     Attributes:
-        name: of its template and of its element.
-        link: what the navigation calls it.
-        values: what its template asks for by name, beside ``charts`` and ``lists``.
-        charts: in the order in which they are to be seen.
-        lists: what the script sorts, filters and pages.
-        at: what the names of its elements begin with, where a page has the section more than once.
-        classes: names of the classes that its lists number.
-        rare: number of the class that the page is about; -1 for none.
+        name: name of its template and of its element.
+        link: its name in the navigation.
+        values: the variables of its template, besides ``charts`` and ``lists``.
+        charts: in the order on the page.
+        lists: lists that the script sorts, filters and pages.
+        at: prefix of the names of its elements, if a page has the section more than once.
+        classes: names of the classes in its lists.
+        rare: number of the main class of the page; -1 for none.
         inner: sections within it.
     """
 
@@ -99,9 +99,9 @@ def page_sections(
     """All sections of a page in their order.
 
     Args:
-        extra: further sections, which stand before how it was computed.
-        at: what the names of their elements begin with.
-        max_items: the most items to list.
+        extra: further sections, which come before the section on the computation.
+        at: prefix of the names of their elements.
+        max_items: the largest number of items to list.
     """
     sections = [
         *_piles(found, about),
@@ -122,17 +122,17 @@ def page_sections(
     return [replace(one, at=at, classes=names, rare=marked) for one in sections]
 
 
-# The number of no class: nothing is shown in the colour of the rare class.
+# The number for no class: nothing is shown in the colour of the rare class.
 _NO_CLASS = -1
 
 
 def _drawn(*made: Chart | None) -> list[Chart]:
-    """Those charts that there is something to draw for."""
+    """The charts that have something to draw."""
     return [chart for chart in made if chart is not None]
 
 
 def _piles(found: Diagnosis, about: About) -> list[Section]:
-    """What to take as labelled and what to look at; where nothing can be decided, that alone."""
+    """Which labels to accept and which items to review; if nothing can be decided, only that."""
     if len(found.classes.names) < 2:
         return []
     undecided = bool(about.basis.cannot_answer) or not found.piles.n_sure
@@ -148,7 +148,7 @@ def _look(found: Diagnosis, shown: Shown, max_items: int) -> Section:
 
 
 def _lost(found: Diagnosis) -> list[Section]:
-    """The result beside a majority vote; nothing where it is one."""
+    """The result compared with a majority vote; empty if it is one."""
     if found.method == "majority-vote" and not found.overruled.items.size:
         return []
     values = {"losses": sentences.losses(found), "moves": tables.moves_table(found)}
@@ -182,7 +182,7 @@ def _classes(found: Diagnosis) -> Section:
 
 
 def _truth(found: Diagnosis) -> list[Section]:
-    """What the truth says, where there is any."""
+    """The comparison with the truth, if there is any."""
     check = found.truth
     if check is None:
         return []
@@ -216,7 +216,7 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
 
 
 def _top(found: Diagnosis, about: About) -> dict[str, Any]:
-    """What the top of a page says, by the names of its template."""
+    """The variables of the template for the top of a page."""
     lines = three_lines(found, about.basis)
     return {
         "headline": lines.headline,
@@ -228,7 +228,7 @@ def _top(found: Diagnosis, about: About) -> dict[str, Any]:
 
 
 def top_of_page(parts: PageParts, source: str) -> str:
-    """The top of a page alone, for notebooks: the three lines, features and cautions, without style and script."""
+    """Only the top of a page, for notebooks: the three lines, features and cautions, without style and script."""
     about = parts.about(source)
     # The note on classes left out links to a section that is not there.
     top = template("rarevote.page", "top.html.j2").render(
@@ -238,16 +238,16 @@ def top_of_page(parts: PageParts, source: str) -> str:
 
 
 def all_cautions(found: Diagnosis, about: About) -> list[str]:
-    """What to know before relying on a result, in sentences."""
+    """Cautions about a result, as sentences."""
     said = [*sentences.cautions(found), *found.alike.warnings, *about.cautions]
     return [one if one.endswith((".", "?", "!")) else f"{one}." for one in said]
 
 
 def plain_page(about: About, headline: str, sections: Sequence[Section], lines: ThreeLines | None = None) -> str:
-    """A page that is not about one fit: a headline, its lines where there are any, and sections.
+    """A page that is not about one fit: a headline, lines if there are any, and sections.
 
     Args:
-        sections: what the page consists of; without lists of items or annotators.
+        sections: the sections of the page, without lists of items or annotators.
         lines: how sure it is, and what to do next.
     """
     return _assembled(about, sections, headline=headline, lines=lines, tiles=[], n_classes=0, cautions=about.cautions)
@@ -282,9 +282,9 @@ def _html(section: Section) -> Markup:
 
 
 def write_page(path: Path, page: str) -> Path:
-    """Write the page, whole or not at all."""
+    """Write the page, completely or not at all."""
     with replacing(path) as temporary:
-        # Newlines as they are: the hashes of the policy are those of this very text.
+        # Newlines are not converted: the hashes of the policy depend on the exact text.
         temporary.write_text(page, encoding="utf-8", newline="\n")
     return path
 
@@ -293,7 +293,7 @@ def export_charts(folder: Path, sections: Sequence[Section]) -> list[Path]:
     """Write every chart as ``NAME.svg`` and ``NAME.png``, in light colours with its title; returns the files.
 
     Raises:
-        InputError: the folder cannot be made or written to.
+        InputError: the folder cannot be created or written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -316,7 +316,7 @@ def _svg(chart: Chart) -> Markup:
 
 
 def _policy(style: str, script: str) -> str:
-    """A policy under which nothing but this style sheet and this script counts."""
+    """A policy that allows only this style sheet and this script."""
     rules = {
         "default-src": "'none'",
         "style-src": content_hash(style),
@@ -329,12 +329,12 @@ def _policy(style: str, script: str) -> str:
 
 
 def content_hash(text: str) -> str:
-    """How a content-security policy names a style or a script."""
+    """The hash of a style or a script in a content-security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _as_script_data(sections: Sequence[Section]) -> str:
-    """The lists as JSON that no parser can take for the end of its element, or for markup."""
+    """The lists as JSON that cannot end its element or be parsed as markup."""
     listed = [one for section in sections for one in section.everything if one.lists]
     data = {
         "of": {one.at: {"classes": one.classes, "rare": one.rare} for one in listed},
@@ -347,7 +347,7 @@ def _as_script_data(sections: Sequence[Section]) -> str:
 
 
 def page_style() -> str:
-    """CSS: colours for light, dark and print, then everything that a page of ours is made of."""
+    """CSS: colours for light, dark and print, then the rest of the style of our pages."""
     return f"{style_variables()}\n{asset('rarevote.page', 'report.css')}"
 
 
@@ -363,7 +363,7 @@ def _environment(package: str) -> Environment:
 
 
 def template(package: str, name: str) -> Template:
-    """The template of that name in a package; a value that it asks for and does not get is an error."""
+    """The template with this name in a package; a missing variable is an error."""
     return _environment(package).get_template(name)
 
 
@@ -372,7 +372,7 @@ __all__ = ["PageParts", "Report", "check_page_path", "write_report"]
 
 @dataclass(frozen=True)
 class Report:
-    """What was written.
+    """The written report.
 
     Attributes:
         page: the HTML file.
@@ -389,18 +389,18 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class PageParts:
-    """What a page says about one result.
+    """The contents of a page about one result.
 
     Attributes:
-        found: what is known about the fitted crowd.
+        found: the diagnosis of the fitted crowd.
         estimator: the fitted method.
-        decision: how the labels were decided, in a sentence.
-        n_gold: true labels that the fit was given.
-        features: what was made of features, in a sentence.
-        shown: columns that say what an item shows, each with one value per item in the order of the crowd.
-        cautions: what else to know before relying on it, in sentences.
-        basis: what the three lines go by beside the records.
-        extra: sections beside those of every page.
+        decision: a sentence on how the labels were decided.
+        n_gold: number of gold labels of the fit.
+        features: a sentence on how features were used.
+        shown: columns to show, each with one value per item in the order of the crowd.
+        cautions: further cautions, as sentences.
+        basis: what the three lines need besides the records.
+        extra: sections besides those of every page.
     """
 
     found: Diagnosis
@@ -414,7 +414,7 @@ class PageParts:
     extra: tuple[Section, ...] = ()
 
     def about(self, source: str) -> About:
-        """Where the page comes from."""
+        """The origin of the page."""
         return About(
             source=source,
             method=method_title(self.estimator.method_name),
@@ -431,9 +431,9 @@ def write_report(parts: PageParts, path: str | Path, *, source: str, charts: str
     """Write the page of a result; see :meth:`rarevote.Result.report`.
 
     Args:
-        parts: what the page says.
+        parts: the contents of the page.
         path: where to write; ends in ``.html``.
-        source: what the page calls the data.
+        source: the name of the data on the page.
         charts: a folder for every chart as SVG and PNG.
 
     Raises:
@@ -450,17 +450,17 @@ def write_report(parts: PageParts, path: str | Path, *, source: str, charts: str
 def write_with_charts(
     path: Path, page: str, headline: str, sections: Sequence[Section], charts: str | Path | None
 ) -> Report:
-    """Write a page, and its charts where a folder for them is named."""
+    """Write a page, and its charts if a folder for them is named."""
     files = [] if charts is None else export_charts(Path(charts), sections)
     write_page(path, page)
     return Report(path, len(page.encode()), headline, files)
 
 
 def check_page_path(path: Path) -> Path:
-    """The path, if a page can be written there: better known before a long fit than after it.
+    """The path, if a page can be written there; checked before a long fit.
 
     Raises:
-        InputError: it cannot.
+        InputError: it cannot be written.
     """
     refuse_address(path, "write the page here and copy it there")
     if path.suffix.lower() not in (".html", ".htm"):

@@ -1,4 +1,4 @@
-"""The sentences of the page, made from records before any markup."""
+"""The sentences of the page, made from records, without markup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rarevote.diagnose.trade_off import TradeOff
 from rarevote.diagnose.workers import lean_words
 
 _MAX_TILES = 6
-# From so many grades on, a lean is worth a sentence.
+# From this many grades, a lean is worth a sentence.
 _STRONG_LEAN = 0.5
 
 
@@ -35,10 +35,10 @@ class TargetStep:
     """What a recall target would flag, as ``decide(min_recall=)`` does.
 
     Attributes:
-        wanted: the recall asked for.
-        n_flagged: items that it would flag.
-        recall: to expect of them.
-        precision: likewise.
+        wanted: the target recall.
+        n_flagged: number of items that it would flag.
+        recall: their expected recall.
+        precision: their expected precision.
     """
 
     wanted: float
@@ -49,17 +49,17 @@ class TargetStep:
 
 @dataclass(frozen=True)
 class Basis:
-    """What the three lines on top of a page go by beside the records.
+    """What the three lines at the top of a page need besides the records.
 
     Attributes:
-        cannot_answer: why the votes cannot show which labels are right; empty where they can.
+        cannot_answer: why the votes cannot show which labels are right; empty if they can.
         is_unproved_jury: whether models cast most of the votes, and no gold shows how accurate they are.
         takes_gold: whether the method learns from gold.
-        has_costs: whether the labels were decided by what mistakes cost.
-        aggregate: what a command that lists items to review says of the votes, the fit and the decision.
-        audit_arguments: what a command that starts an audit says of the votes and the fit.
-        audit_action: what an audit of these labels asks for next, where there is one.
-        targets: what some recall targets would flag; none where the recall is unknown.
+        has_costs: whether the labels were decided by costs of mistakes.
+        aggregate: command-line arguments for votes, fit and decision, for a command that lists items to review.
+        audit_arguments: command-line arguments for votes and fit, for a command that starts an audit.
+        audit_action: the next step of an audit of these labels, if there is one.
+        targets: what some recall targets would flag; none if the recall is unknown.
     """
 
     cannot_answer: str = ""
@@ -74,19 +74,19 @@ class Basis:
 
 @dataclass(frozen=True)
 class About:
-    """Where a page comes from.
+    """The origin of a page.
 
     Attributes:
         source: name of the data, without its folder.
-        method: the method as people write it.
-        parameters: those that differ from their defaults, in words.
-        decision: how labels were decided on, in a sentence.
-        n_gold: gold labels that the fit was given.
+        method: the method as written in prose.
+        parameters: parameters that differ from their defaults, as text.
+        decision: a sentence on how labels were decided.
+        n_gold: number of gold labels of the fit.
         date: the day on which the page was made.
-        version: of this package.
-        cautions: what to know before relying on the page beside what the records say themselves.
-        features: what was made of features, in a sentence.
-        basis: what the three lines on top go by beside the records.
+        version: version of this package.
+        cautions: cautions besides those in the records.
+        features: a sentence on how features were used.
+        basis: what the three lines at the top need besides the records.
     """
 
     source: str
@@ -113,13 +113,13 @@ class Tile:
 
 
 def leading_trade_off(found: Diagnosis) -> TradeOff:
-    """That of the rare class: by the truth where there is any, else as expected."""
+    """The trade-off of the main class: by the truth if there is any, else as expected."""
     found = found.head
     return found.true_trade_offs[0] if found.true_trade_offs else found.trade_offs[0]
 
 
 def recall_warning(found: Diagnosis) -> str | None:
-    """That a majority vote finds more of the class that matters, if it does."""
+    """A warning if a majority vote finds more of the class that matters."""
     found = found.head
     best, rare = leading_trade_off(found), quoted(found.rare_name)
     ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
@@ -136,16 +136,16 @@ def recall_warning(found: Diagnosis) -> str | None:
 
 
 def in_words(expected: Expected) -> str:
-    """A share that is expected, with its 90% interval; where that says nothing, that only an audit shows it."""
+    """An expected share with its 90% interval; if that is too wide, a note that an audit is needed."""
     if not isfinite(expected.value):
         return "none"
     return f"{percent(expected.value)} ({expected.percent_range})" if expected.is_told else UNKNOWN
 
 
 def tiles(found: Diagnosis) -> list[Tile]:
-    """The classes with their counts, the one that leads first, then the largest."""
+    """The classes with their counts, the main class first, then the largest."""
     classes, total = found.classes, found.n_items
-    # Of two classes, the tail and the rest, the second says nothing new.
+    # With two classes, the tail and the rest, the second adds nothing.
     made = [] if found.of_tail is None else tiles(found.of_tail)[:1]
     for k in found.classes_by_weight[:_MAX_TILES]:
         expected, n_labelled = found.expected.get(k), classes.n_labelled[k]
@@ -162,7 +162,7 @@ def tiles(found: Diagnosis) -> list[Tile]:
 
 
 def piles(found: Diagnosis) -> list[Tile]:
-    """The piles with the probabilities of their labels; of no class that leads, two."""
+    """The piles with the probabilities of their labels; two if there is no main class."""
     head, sorted_items, total = found.head, found.piles, found.n_items
     names = {Pile.LOOK: "worth a look"}
     if head.leading is None:
@@ -186,7 +186,7 @@ def piles(found: Diagnosis) -> list[Tile]:
 
 
 def cautions(found: Diagnosis) -> list[str]:
-    """What to know before relying on the page; empty if there is nothing."""
+    """Cautions about the page; empty if there are none."""
     said = []
     votes = found.crowd.n_annotations / found.crowd.n_tasks
     n_classes = len(found.classes.names)
@@ -218,7 +218,7 @@ def cautions(found: Diagnosis) -> list[str]:
 
 
 def losses(found: Diagnosis) -> list[str]:
-    """What a majority vote would label differently, in sentences."""
+    """Sentences on what a majority vote would label differently."""
     found = found.head
     moved = found.overruled
     if not moved.items.size:
@@ -252,7 +252,7 @@ def losses(found: Diagnosis) -> list[str]:
 
 
 def leans(found: Diagnosis) -> list[str]:
-    """Who rates high and who low, in sentences; nothing where the method knows of no grades."""
+    """Sentences on who rates high and who low; none if the method does not use grades."""
     if found.leans is None or not found.leans.size:
         return []
     high, low = int(found.leans.argmax()), int(found.leans.argmin())

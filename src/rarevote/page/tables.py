@@ -1,7 +1,7 @@
-"""The tables of the page: lists that a person sorts and filters, as data for its script, and small ones.
+"""The tables of the page: lists to sort and filter, as data for its script, and small tables.
 
-A list is its columns and its rows; a cell is text, a number, the number of a class, or a small array, as the ``kind``
-of the column says. The script knows the kinds and nothing about annotators or items.
+A list has columns and rows; a cell is text, a number, the number of a class, or a small array, depending on the
+``kind`` of the column. The script only handles the kinds, not annotators or items.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from rarevote.diagnose.truth import TruthCheck
 from rarevote.diagnose.workers import PROFILE_WORDS, Profile, chance_words, lean_words, profile_meanings
 from rarevote.page.sentences import TargetStep, in_words, leading_trade_off
 
-#: columns that say what an item shows, each with one value per item in the order of the crowd
+#: columns to show, each with one value per item in the order of the crowd
 Shown = Mapping[str, Sequence[Any] | NDArray[Any]]
 
 MAX_ITEMS = 5_000
 MAX_WORKERS = 5_000
-# Enough of a text to recognise an item by; a page of novels would load no more.
+# Enough of a text to recognise an item; a page with long texts would not load.
 _MAX_TEXT = 400
 _MAX_VOTED_CLASSES = 4
 _UNSURE_BELOW = 0.8
-# So many classes have a column in the list of annotators where all classes are alike.
+# This many classes have a column in the list of annotators if all classes are treated alike.
 _MAX_RECOGNISED = 3
 
 
 class Flag(IntFlag):
-    """What the choices above a list ask for."""
+    """The flags for the filters above a list."""
 
     OVERRULED = 1
     SPLIT = 2
@@ -60,12 +60,12 @@ class ListTable:
     """A list for the script.
 
     Attributes:
-        name: of the element it goes into.
+        name: name of its element.
         columns: title, kind and explanation of each.
         rows: cells in the order of the columns, then the flags of the row.
-        choices: what can be asked for: words and the flags that a row must have.
-        groups: column whose distinct values can be asked for, or None.
-        n_all: how many rows there would be without a limit.
+        choices: filters: text and the flags that a row must have.
+        groups: column whose distinct values are filters, or None.
+        n_all: number of rows without the limit.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ListTable:
 
 
 class _Columns:
-    """The columns of a list while it is made, for the rows ``chosen`` of what it is about."""
+    """Builds the columns of a list for the rows ``chosen``."""
 
     def __init__(self, chosen: NDArray[np.int64]) -> None:
         self.chosen = chosen
@@ -106,7 +106,7 @@ class _Columns:
 
 
 def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTable:
-    """The items with votes, those most worth a look first."""
+    """The items with votes, those most worth a review first."""
     items, head = found.items, found.head
     rare = head.rare_name
     by_worth = found.piles.by_worth
@@ -135,7 +135,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTab
     choices.append((f"Probability of the label below {percent(_UNSURE_BELOW)}", Flag.UNSURE))
     if found.truth is not None:
         names = numbered(found.classes.names.tolist())
-        # A true class without a vote has no number among the classes: its name is shown as it is.
+        # A true class without votes has no class number: its name is shown.
         answers = [found.truth.classes[code] for code in found.truth.truth.tolist()]
         known = dict(zip(found.truth.items.tolist(), answers, strict=True))
         true = [names.get(known[i], _text(known[i])) if i in known else None for i in chosen.tolist()]
@@ -147,7 +147,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTab
 
 
 def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
-    """The annotators, the busiest first."""
+    """The annotators, those with the most votes first."""
     found = found.head
     workers, n_workers = found.workers, len(found.workers.names)
     columns = _Columns(np.argsort(-workers.n_votes, kind="stable")[:limit])
@@ -173,19 +173,19 @@ def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
 
 
 def is_about_two(found: Diagnosis) -> bool:
-    """Whether annotators are described by two classes: the one that leads and the commonest, or the only two."""
+    """Whether annotators are described by two classes: the main class and the commonest, or the only two."""
     return found.leading is not None or len(found.classes.names) == 2
 
 
 def _classes_of_annotators(found: Diagnosis) -> list[int]:
-    """The classes that annotators are described by: two, or where all are alike the largest."""
+    """The classes that annotators are described by: two, or the largest if all are treated alike."""
     if is_about_two(found):
         return list(dict.fromkeys((found.common, found.rare)))
     return found.classes_by_weight[:_MAX_RECOGNISED]
 
 
 def class_list(found: Diagnosis) -> ListTable:
-    """All classes, the rarest first: votes, labels, and how they did where there is truth."""
+    """All classes, the rarest first: votes, labels, and scores if there is truth."""
     classes, items, size = found.classes, found.items, len(found.classes.names)
     columns = _Columns(np.argsort(classes.n_votes, kind="stable"))
     moved = items.overruled
@@ -241,20 +241,20 @@ def _votes(votes: NDArray[np.int64]) -> list[list[int]]:
     return [*pairs, [-1, rest]] if rest else pairs
 
 
-#: up to so many classes a table names them all; more are a list to be sorted
+#: up to this many classes, a table names them all; more are in a sortable list
 MAX_ROWS = 12
 _MAX_MOVES = 8
 # Up to this many classes a confusion matrix fits a page.
 _MAX_MATRIX = 10
 _SHADES = 6
 _RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)
-# Stands where there is no figure.
+# Shown if there is no figure.
 _UNKNOWN = "–"
 
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A small table; the first column is words, the others numbers."""
+    """A small table; the first column is text, the others numbers."""
 
     caption: str
     header: list[str]
@@ -274,7 +274,7 @@ class Shaded:
 class Matrix:
     """A confusion matrix: rows are true classes, columns labels; names are those of the columns.
 
-    The rows have the same names in the same order, but for a last column of items without an answer.
+    The rows have the same names in the same order, except for a last column of items without an answer.
     """
 
     names: list[str]
@@ -282,7 +282,7 @@ class Matrix:
 
 
 def moves_table(found: Diagnosis) -> SmallTable | None:
-    """From which class to which the labels changed."""
+    """The table of changed labels, by the class before and after."""
     moved = found.overruled
     if not moved.items.size:
         return None
@@ -296,7 +296,7 @@ def moves_table(found: Diagnosis) -> SmallTable | None:
 
 
 def profile_table(found: Diagnosis) -> SmallTable | None:
-    """How many annotators recognise what; None where no two classes are the ones to ask about."""
+    """How many annotators have each profile; None if there are no two main classes."""
     found = found.head
     if not is_about_two(found):
         return None
@@ -310,14 +310,14 @@ def profile_table(found: Diagnosis) -> SmallTable | None:
 
 
 def trade_off_table(found: Diagnosis) -> SmallTable:
-    """Recall and precision of the classes: expected, and counted on the truth where there is any."""
+    """Recall and precision of the classes: expected, and counted with the truth if there is any."""
     header = ["class", "labelled", "recall", "precision", "majority vote's recall"]
     rows = [] if found.of_tail is None else trade_off_table(found.of_tail).rows
     for curve in found.true_trade_offs:
         chosen = curve.chosen
         shares = (chosen.recall, chosen.precision, curve.majority.recall)
         name = found.classes.names[curve.class_code]
-        # Truth may cover some of the items only.
+        # Truth can cover only some of the items.
         labelled = int(found.classes.n_labelled[curve.class_code])
         some = "" if chosen.n_flagged == labelled else f" of {count(labelled)}"
         rows.append([f"{name} (truth)", f"{count(chosen.n_flagged)}{some}", *(percent(share) for share in shares)])
@@ -329,7 +329,7 @@ def trade_off_table(found: Diagnosis) -> SmallTable:
 
 
 def steps_table(found: Diagnosis, targets: Sequence[TargetStep]) -> SmallTable | None:
-    """How many items would have to be flagged for a wanted recall: by the truth, or as recall targets expect."""
+    """How many items must be flagged for a target recall: by the truth, or as recall targets expect."""
     found = found.head
     curve = leading_trade_off(found)
     name = quoted(found.rare_name)
@@ -355,7 +355,7 @@ def steps_table(found: Diagnosis, targets: Sequence[TargetStep]) -> SmallTable |
 
 
 def proportion_table(found: Diagnosis) -> SmallTable | None:
-    """Shares of the classes by every account of them; None where there are so many that they are a list."""
+    """Shares of the classes from all sources; None if there are too many classes for a table."""
     classes, total = found.classes, found.n_items
     if len(classes.names) > MAX_ROWS:
         return None
@@ -375,7 +375,7 @@ def proportion_table(found: Diagnosis) -> SmallTable | None:
 
 
 def score_table(truth: TruthCheck) -> SmallTable:
-    """The usual figures of result and majority vote against the truth."""
+    """The usual scores of result and majority vote."""
     ours = truth.scores
     figures = {
         "minority_recall": f"recall of {ours.minority_class} (rarest true class)",
@@ -392,11 +392,11 @@ def score_table(truth: TruthCheck) -> SmallTable:
 
 
 def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
-    """Labels against the truth: a matrix, or the commonest mistakes where that would be too large."""
+    """Labels compared with the truth: a matrix, or the commonest mistakes if that would be too large."""
     if found.truth is None:
         return None
     names, cells = [str(name) for name in found.truth.classes], found.truth.confusion()
-    # Last, where an index of -1 finds it.
+    # Last, so that index -1 picks it.
     across = [*names, NO_ANSWER] if any(b == ABSTAINED for _, b, _ in cells) else names
     if len(names) > _MAX_MATRIX:
         rows = [[f"{names[a]}, labelled {across[b]}", count(number)] for a, b, number in cells if a != b]
@@ -422,7 +422,7 @@ _MAX_PAIRS = 8
 
 
 def agreement_values(found: Diagnosis) -> dict[str, Any]:
-    """What the template of the section asks for."""
+    """The variables of the section's template."""
     return {
         "agreement": agreement_table(found),
         "by_class": class_table(found),
@@ -437,7 +437,7 @@ def number(value: float) -> str:
 
 
 def interval(ends: tuple[float, float]) -> str:
-    """Both ends, or nothing where they are not known."""
+    """Both ends as text, or empty if they are not known."""
     return f"{ends[0]:.2f} to {ends[1]:.2f}" if np.isfinite(ends).all() else ""
 
 
@@ -457,7 +457,7 @@ def agreement_table(found: Diagnosis) -> SmallTable:
 
 
 def class_table(found: Diagnosis) -> SmallTable:
-    """Agreement class by class, the one that leads first, then those with the most votes."""
+    """Agreement class by class, the main class first, then those with the most votes."""
     table = found.agreement.per_class
     order = sorted(range(len(found.classes.names)), key=lambda k: (k != found.leading, -table["votes"][k]))
     rows = [

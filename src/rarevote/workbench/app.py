@@ -1,4 +1,4 @@
-"""The pages of the workbench: made on the server, one at a time; a key, a click and a plain form all send the same.
+"""The pages of the workbench: rendered on the server; a key, a click and a plain form all send the same request.
 
 ========================  ==========================================================================================
 ``GET /?token=...``       exchanges the token for a cookie
@@ -41,10 +41,10 @@ from rarevote.workbench.media import MEDIA_TYPES
 from rarevote.workbench.pace import pace_words, plan_words
 from rarevote.workbench.session import UNSURE, OvertakenError, ReviewSession
 
-# A form of ours has four short fields.
+# Our forms have four short fields.
 _MAX_BODY = 4096
 _SAID_NO = "This page needs its token. Open the whole address that the command printed."
-# The report brings its own policy; here it gets no more than to run it, apart from our pages.
+# The report has its own policy; here it is only allowed to run in isolation from our pages.
 _REPORT_POLICY = "sandbox allow-scripts allow-downloads"
 
 
@@ -53,7 +53,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Pages:
-    """Answers requests about one session. Requests are answered one after the other, as answers are given."""
+    """Answers requests about one session. Requests are processed one at a time."""
 
     def __init__(self, session: ReviewSession, guard: Guard) -> None:
         self._session, self._guard = session, guard
@@ -68,7 +68,7 @@ class Pages:
     # looking
 
     async def now(self, request: Request) -> Response:
-        """What is to be done now."""
+        """The next page: an item, a pause, or the end."""
         if "token" in request.query_params:
             return self._welcome(request)
         self._check_cookie(request)
@@ -77,7 +77,7 @@ class Pages:
     def _welcome(self, request: Request) -> Response:
         if not self._guard.lets_in(request):
             raise HTTPException(403, _SAID_NO)
-        # Not a redirect: a browser that came from another site would not send a strict cookie along with one.
+        # Not a redirect: a browser that came from another site would not send a strict cookie with it.
         response = self._word("Welcome", "One moment.", forward="/start")
         self._guard.give_cookie(request, response)
         return response
@@ -90,13 +90,13 @@ class Pages:
         return self._end(note=note, status=status) if session.is_over else self._pause(note=note, status=status)
 
     def start(self, _: Request) -> Response:
-        """What is asked, how many items, which keys."""
+        """The start page: the question, the number of items, the keys."""
         session = self._session
         keys = list(zip(session.choices, class_keys(session.choices), strict=True))
         return self._page("start", plan=plan_words(session.progress, session.noun), class_keys=keys)
 
     def item(self, request: Request) -> Response:
-        """An item that is asked now."""
+        """The page of a current item."""
         number = request.path_params["number"]
         if not self._session.asks(number):
             return self._current(note="This item is no longer open; its answer is final.", status=404)
@@ -138,25 +138,25 @@ class Pages:
         )
 
     def end(self, _: Request) -> Response:
-        """What can be made of the answers."""
+        """The page of the files that can be created."""
         return self._end()
 
     def claims(self, _: Request) -> Response:
-        """What is proved so far."""
+        """The page of what is proved so far."""
         claims = self._session.claims()
         if claims is None:
             raise HTTPException(404, "A review list has no proof to show; only an audit has.")
         return self._page("claims", claims=claims)
 
     def file(self, request: Request) -> Response:
-        """A file that an item shows which is asked now."""
+        """A file of a current item."""
         path = self._session.file(request.path_params["number"], request.path_params["column"])
         if path is None:
             raise HTTPException(404, "There is no such file.")
         return FileResponse(path, media_type=MEDIA_TYPES[path.suffix.lower()])
 
     def frame(self, request: Request) -> Response:
-        """A text of an item that is asked now, for a frame."""
+        """A text of a current item, for a frame."""
         page = self._session.frame(request.path_params["number"], request.path_params["column"])
         if page is None:
             raise HTTPException(404, "There is no such text.")
@@ -164,7 +164,7 @@ class Pages:
         return HTMLResponse(page, headers=headers)
 
     def made(self, request: Request) -> Response:
-        """A file that was made."""
+        """A file that was created."""
         made = self._session.files.get(request.path_params["name"])
         if made is None or not made.path.is_file():
             raise HTTPException(404, "There is no such file.")
@@ -184,18 +184,18 @@ class Pages:
     # saying something
 
     def answer(self, form: Form) -> Response:
-        """Keep an answer, then show what comes next."""
+        """Store an answer, then show the next page."""
         number, choice = _whole(form, "item"), _choice(form, "choice", len(self._session.labels))
         if choice is None:
             raise HTTPException(400, "No class was chosen.")
         seen = _choice(form, "seen", len(self._session.labels))
         self._session.answer(number, choice, seen=seen)
-        # Whoever goes through what was left unsure goes on with that.
+        # An expert who goes through the unsure items continues with these.
         following = self._session.next_unsure(number) if seen == UNSURE else None
         return RedirectResponse("/" if following is None else f"/item/{following}", 303)
 
     def undo(self, form: Form) -> Response:
-        """Take the last answer back, and show its item."""
+        """Withdraw the last answer, and show its item."""
         number = _whole(form, "item")
         self._session.undo(number)
         return RedirectResponse(f"/item/{number}", 303)
@@ -206,7 +206,7 @@ class Pages:
         return RedirectResponse("/", 303)
 
     def make(self, form: Form) -> Response:
-        """Write a file, then hand it over."""
+        """Write a file, then send it."""
         name = form.get("file", "")
         if name not in self._session.files:
             raise HTTPException(400, "There is no such file.")
@@ -217,7 +217,7 @@ class Pages:
         return RedirectResponse(f"/made/{name}", 303)
 
     # ----------------------------------------------------------------------------------------------------------------
-    # whom pages are for
+    # access to pages
 
     def behind_cookie(self, page: Callable[[Request], Response]) -> Endpoint:
         """A page for a browser that has the cookie."""
@@ -233,7 +233,7 @@ class Pages:
             raise HTTPException(403, _SAID_NO)
 
     def behind_form(self, action: Callable[[Form], Response]) -> Endpoint:
-        """An action for a form that came from one of our pages; if it fails, the item is shown again."""
+        """An action for a form from one of our pages; if it fails, the item is shown again."""
 
         async def answered(request: Request) -> Response:
             form = await self._form(request)
@@ -242,7 +242,7 @@ class Pages:
             except OvertakenError as error:
                 note, status = str(error), 409
             except InputError as error:
-                # The same item again: the next one is shown only once the answer is kept.
+                # The same item again: the next one is shown only after the answer is stored.
                 note, status = f"Not saved: {error}. Fix this, then choose again.", 503
             number = _whole(form, "item") if "item" in form else 0
             return self._current(note=note, status=status, item=number if self._session.asks(number) else None)
@@ -250,7 +250,7 @@ class Pages:
         return answered
 
     async def _form(self, request: Request) -> Form:
-        """The fields of a form that came from one of our pages."""
+        """The fields of a form from one of our pages."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
             raise HTTPException(415, "This address accepts only forms.")
@@ -292,7 +292,7 @@ class Pages:
         return HTMLResponse(self._templates["word"].render(title=title, words=words, forward=forward), status)
 
     async def refuse(self, _: Request, error: Exception) -> Response:
-        """A page that says why not."""
+        """A page that says why a request is refused."""
         assert isinstance(error, HTTPException)
         return self._word("Not available", str(error.detail), status=error.status_code)
 

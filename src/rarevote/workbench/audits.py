@@ -1,4 +1,4 @@
-"""An audit at the workbench: items in drawn order, so that every answer counts at once.
+"""An audit at the workbench: items in drawn order, so that every answer counts immediately.
 
 The answers of a round are in the journal and can be undone until the expert continues. Then they become part of the
 plan, because the next draw depends on them.
@@ -30,17 +30,17 @@ from rarevote.workbench.session import ANOTHER, UNSURE, Made, OvertakenError, Re
 
 
 class AuditSession(ReviewSession):
-    """Answers what an audit asks, round by round.
+    """A session for an audit, round by round.
 
     Args:
         path: the plan, beside which the journal is.
-        media: which files and hosts may be shown.
-        show_as: ``COLUMN=KIND`` for columns whose kind a person named.
-        journal: where answers go at once.
+        media: which files and hosts can be shown.
+        show_as: ``COLUMN=KIND`` for columns whose kind the user named.
+        journal: the journal, to which answers are written immediately.
         who: the expert.
 
     Attributes:
-        audit: as it stands.
+        audit: the audit in its current state.
 
     Raises:
         InputError: plan, journal or labels cannot be read or contradict each other.
@@ -57,7 +57,7 @@ class AuditSession(ReviewSession):
         self._in_plan = self._answered()
         audit.take_journal(path)
         plan = audit.plan
-        # A plan made in Python may name no labels: then there is nothing to see but the items' names.
+        # A plan created in Python may name no labels: then only the items' names can be shown.
         self._crowd = read_again(audit, path) if "labels" in (plan.source or {}) else None
         tasks, to_show = ([], {}) if self._crowd is None else (self._crowd.population.tolist(), self._crowd.to_show)
         content = ItemContent(tasks, to_show, media, show_as)
@@ -78,22 +78,22 @@ class AuditSession(ReviewSession):
 
     @property
     def asked(self) -> tuple[str, int]:
-        """The audit and its last round."""
+        """The identifier of the audit, and its last round."""
         return asked_in(self.audit.plan), len(self.audit.plan.rounds)
 
     def _expected_in_all(self) -> int:
         forecast = self.audit.forecast
         more = round(forecast.reviews) if forecast is not None and forecast.pays else 0
-        # The open items of this round are the first of those that the forecast is about.
+        # The open items of this round are the first items of the forecast.
         return len(self.tasks) - len(self.audit.pending) + more
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is asked."""
+        """Whether no more items are needed."""
         return not self._unsaved and self.audit.stopped is not None
 
     def claims(self) -> list[str]:
-        """CERTIFIED, SUPPORTED, prevalence, what more reviews would buy; nothing about any one item."""
+        """CERTIFIED, SUPPORTED, prevalence, what more reviews would gain; nothing about single items."""
         audit = self.audit
         ahead = forecast_words(audit) if audit.pending else []
         return [*status_sentences(audit), *filter(None, [gold_words(audit)]), *ahead, relative_to(audit)]
@@ -102,11 +102,11 @@ class AuditSession(ReviewSession):
         """Make the answers final and draw the next round.
 
         Args:
-            worst_case: close what was left unsure with the answer that is worst for every claim.
+            worst_case: close unsure items with the worst answer for every claim.
 
         Raises:
             OvertakenError: there are open items.
-            InputError: the plan cannot be written; then nothing new is asked, and it can be tried again.
+            InputError: the plan cannot be written; then no new items are drawn, and it can be tried again.
         """
         if not self._unsaved:
             if self.next_open() is not None or (self.audit.pending and not worst_case):
@@ -114,14 +114,14 @@ class AuditSession(ReviewSession):
             if self.audit.pending:
                 self.audit.worst_case(who=self.who)
             self.audit.round()
-            # Whether or not the plan can be written: the round is drawn, and rests on these answers.
+            # Whether or not the plan can be written: the round is drawn, and depends on these answers.
             self._fixed.update(range(len(self.tasks)))
         self._save()
         self._ask_round()
 
     @property
     def files(self) -> dict[str, Made]:
-        """What `rarevote audit finish` makes, beside the plan."""
+        """The files of `rarevote audit finish`, beside the plan."""
         stem = self._path.with_suffix("")
         lists = {
             "final-list": Made("Final list", Path(f"{stem}.final-list.csv")),
@@ -143,7 +143,7 @@ class AuditSession(ReviewSession):
             write_certificate(self.audit, made.path)
             return made
         if name == "page":
-            from rarevote.page.proved import write_proved_page  # with the charts, which nothing else here needs
+            from rarevote.page.proved import write_proved_page  # imports the charts, which nothing else here needs
 
             source = self._path if self._crowd is None else Path(self._crowd.title)
             write_proved_page(self.audit, made.path, source=source.name)
@@ -181,7 +181,7 @@ class AuditSession(ReviewSession):
         return list(zip(rounds[-1].tasks, rounds[-1].answers, strict=True)) if rounds else []
 
     def _answered(self) -> set[Any]:
-        """Tasks of the last round that have an answer now."""
+        """Tasks of the last round that currently have an answer."""
         return {task for task, answer in self._round() if answer is not None}
 
     def _ask_round(self) -> None:
@@ -197,7 +197,7 @@ class AuditSession(ReviewSession):
         self.answered_before(lines)
 
     def _choice_in_plan(self, answer: Answer) -> int:
-        """The choice that an answer is; a file of answers may have said "no" to one of many classes."""
+        """The choice of an answer; a file of answers can say "no" to one of many classes."""
         try:
             return UNSURE if answer.worst_case else self.choice_of(answer.label)
         except InputError:
@@ -205,7 +205,7 @@ class AuditSession(ReviewSession):
 
 
 def check_plan(path: Path) -> None:
-    """Refuse a path that is not a file, before a journal is made beside it.
+    """Refuse a path that is not a file, before a journal is created beside it.
 
     Raises:
         InputError: there is no such file.

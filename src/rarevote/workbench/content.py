@@ -1,4 +1,4 @@
-"""The content of an item: its texts, images, sounds, films, documents and links, each as its kind wants to be shown."""
+"""The content of an item: its texts, images, sounds, films, documents and links, each shown by its kind."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Field:
     """One column of an item.
 
     Attributes:
-        name: of the column; empty for the item's own name.
-        text: what stands there.
+        name: name of the column; empty for the item's own name.
+        text: the text.
         kind: one of :data:`rarevote.workbench.kinds.KINDS`, or ``table``.
-        address: where a file, an image or a page of markup is shown from.
+        address: the address of a file, an image or a page of markup.
         note: why something cannot be shown.
-        rows: names and values, of a table.
+        rows: names and values of a table.
     """
 
     name: str
@@ -43,20 +43,20 @@ class Field:
 
 @dataclass(frozen=True)
 class ItemView:
-    """An item as the expert sees it: its name and what is shown."""
+    """An item as shown to the expert: its name and its fields."""
 
     task: str
     fields: tuple[Field, ...]
 
 
 class ItemContent:
-    """Shows items.
+    """The content of all items.
 
     Args:
-        tasks: all that may be asked.
-        columns: what is shown of each of them, by name of the column.
-        media: which files and hosts may be shown.
-        show_as: ``COLUMN=KIND`` for columns whose kind a person named.
+        tasks: all tasks that can be asked.
+        columns: the columns to show, by name.
+        media: which files and hosts can be shown.
+        show_as: ``COLUMN=KIND`` for columns whose kind the user named.
 
     Raises:
         ParameterError: ``show_as`` names an unknown kind or column.
@@ -76,9 +76,9 @@ class ItemContent:
         self._kinds = kinds_of(texts, self._named)
 
     def view(self, task: Any, number: int) -> ItemView:
-        """The item as it is shown; what is loaded has addresses that begin with the item's number."""
+        """The item as it is shown; addresses of its files begin with the item's number."""
         fields = [self._field(name, text, f"{number}/{i}") for i, (name, text) in self._cells(task).items()]
-        # Many crowds have nothing but file names for tasks.
+        # In many crowds, tasks are only file names.
         own = self._field("", str(task), f"{number}/0")
         if own.address is not None and all(field.kind not in _FILES for field in fields):
             fields.insert(0, own)

@@ -1,7 +1,7 @@
 """Who can use the workbench: this machine's browser, with the token of the address, from our own pages.
 
 The server listens on 127.0.0.1. Any page in the same browser, and any user of the same machine, can still send requests
-there. So a request must name this machine as its host (not a foreign name that points here), must carry the
+there. So a request must name this machine as its host (not a foreign name that points here), must have the
 cookie that only the address with the token gives, and one that changes something must come from our origin with the
 token of the page. The cookie is SameSite=Strict: other sites cannot even make the browser send it.
 """
@@ -23,8 +23,8 @@ class Guard:
     """The secrets of one run of the server.
 
     Attributes:
-        address_token: stands in the address that the command prints.
-        page_token: stands in every form.
+        address_token: part of the address that the command prints.
+        page_token: part of every form.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Guard:
         return _same(request.query_params.get("token", ""), self.address_token)
 
     def give_cookie(self, request: Request, response: Response) -> None:
-        """Exchange the token for a cookie that goes with the browser window and to no other site."""
+        """Exchange the token for a session cookie that is sent to no other site."""
         response.set_cookie(_cookie_name(request), self._cookie, httponly=True, samesite="strict", path="/")
 
     def knows(self, request: Request) -> bool:
-        """Whether the request carries the cookie."""
+        """Whether the request has the cookie."""
         return _same(request.cookies.get(_cookie_name(request), ""), self._cookie)
 
     def trusts(self, request: Request, page_token: str) -> bool:
@@ -53,16 +53,16 @@ def _same(given: str, expected: str) -> bool:
 
 
 def _cookie_name(request: Request) -> str:
-    # Cookies are shared by all ports of a machine: two workbenches must not take each other's away.
+    # Cookies are shared by all ports of a machine: two workbenches must not overwrite each other's.
     return f"rarevote-{request.url.port}"
 
 
 class Headers:
-    """Adds to every answer what the browser must not do with it.
+    """Adds security headers to every response.
 
     Args:
-        app: the application behind.
-        hosts: of images from the web.
+        app: the wrapped application.
+        hosts: hosts of images from the web.
     """
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...] = ()) -> None:
@@ -98,7 +98,7 @@ def _headers(hosts: tuple[str, ...]) -> dict[str, str]:
     return {
         "content-security-policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "cache-control": "no-store",
-        # Not no-referrer: then browsers would hide our own origin from us as well.
+        # Not no-referrer: then browsers would also hide our own origin from us.
         "referrer-policy": "same-origin",
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",

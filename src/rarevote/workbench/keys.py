@@ -1,4 +1,4 @@
-"""The keys of the workbench: one for each class, and those that are not about a class."""
+"""The keys of the workbench: one for each class, and those for other actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind of a column: how its texts are shown, found from what they look like or named by a person."""
+"""The kind of a column: how its texts are shown, detected from the texts or named by the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rarevote.errors import ParameterError
 
 #: What can be named with ``--show-as``.
 KINDS = ("text", "html", "markdown", "link", "image", "audio", "video", "pdf")
-# A column is what most of its first texts look like.
+# A column has the kind that most of its first texts look like.
 _LOOK_AT = 200
 _MOST = 0.5
 _HTML = re.compile(
@@ -35,7 +35,7 @@ def markup_of(texts: Iterable[str]) -> str:
 
 
 def parse_kinds(given: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
-    """What ``--show-as COLUMN=KIND`` says, by column.
+    """The kinds from ``--show-as COLUMN=KIND``, by column.
 
     Raises:
         ParameterError: a kind or a column is unknown.
@@ -56,5 +56,5 @@ def parse_kinds(given: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
 
 
 def kinds_of(columns: Mapping[str, Iterable[str]], named: Mapping[str, str]) -> dict[str, str]:
-    """The kind of every column; what a person named goes first."""
+    """The kind of every column; kinds that the user named have priority."""
     return {name: named.get(name) or markup_of(texts) for name, texts in columns.items()}

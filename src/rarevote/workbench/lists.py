@@ -1,4 +1,4 @@
-"""A review list at the workbench: the items of a file, and a file of answers in the end."""
+"""A review list at the workbench: the items of a file, and finally a file of answers."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from rarevote.workbench.content import ItemContent
 from rarevote.workbench.media import Media
 from rarevote.workbench.session import UNSURE, Made, ReviewSession
 
-# What a list says about the crowd: an expert who reads it is not independent.
+# Columns of a list about the crowd: an expert who reads them is not independent.
 _ABOUT_THE_CROWD = ("decided", "doubt", "reason", "expected_gain", "ask")
 
 
 class ListSession(ReviewSession):
-    """Answers the items of a list in its order.
+    """A session for the items of a list, in its order.
 
-    Rows that have a label already are not asked again, and are among the answers in the end.
+    Rows that already have a label are not asked again, and are included in the answers.
 
     Args:
         path: the file of the list, beside which the journal is.
-        listed: what stands in it.
-        out: where the answers go.
-        classes: the classes; those that the list names if not given.
+        listed: its contents.
+        out: the file for the answers.
+        classes: the classes; by default, those that the list names.
         reasons: whether to show what the list says about the crowd.
-        media: which files and hosts may be shown.
-        show_as: ``COLUMN=KIND`` for columns whose kind a person named.
-        instructions: the lead's own question, and what classes mean.
-        journal: where answers go at once.
+        media: which files and hosts can be shown.
+        show_as: ``COLUMN=KIND`` for columns whose kind the user named.
+        instructions: the question, and what classes mean.
+        journal: the journal, to which answers are written immediately.
         who: the expert.
 
     Raises:
-        InputError: the journal is not about this list.
+        InputError: the journal does not belong to this list.
         ParameterError: fewer than two classes are known.
     """
 
@@ -100,11 +100,11 @@ class ListSession(ReviewSession):
 
     @property
     def asked(self) -> tuple[str, int]:
-        """The list."""
+        """The identifier of the list."""
         return asked_of_list(self.tasks, self.labels), 1
 
     def take(self, entries: Iterable[Entry]) -> int:
-        """Keep answers that were given elsewhere, and return how many were new.
+        """Add answers that were given elsewhere; returns the number of new ones.
 
         Raises:
             InputError: an item has another answer already.
@@ -130,14 +130,14 @@ class ListSession(ReviewSession):
 
     @property
     def answers(self) -> dict[Any, Any]:
-        """Labels by task, those left unsure not among them."""
+        """Labels by task, without unsure ones."""
         pairs = zip(self.tasks, self.said, strict=True)
         said = {task: self.labels[choice] for task, choice in pairs if choice is not None and choice != UNSURE}
         return {**self._given, **said}
 
     @property
     def files(self) -> dict[str, Made]:
-        """The answers."""
+        """The file of the answers."""
         return {"answers": Made("The answers", self._out)}
 
     def make(self, name: str) -> Made:

@@ -1,7 +1,7 @@
-"""Markup of items as safe HTML: cleaned by a library that is made for it, for a frame that runs nothing.
+"""Markup of items as safe HTML: sanitised by a library, for a frame without scripts.
 
-What comes out has neither links nor addresses of any kind: nothing in it can load, open or run anything. The frame's
-own policy forbids the same once more.
+The result has no links and no addresses: nothing in it can load, open or run anything. The frame's
+policy forbids the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRAME_STYLE = (
     "table{border-collapse:collapse}td,th{border:1px solid #8888;padding:.2rem .5rem;text-align:left}"
     "pre{white-space:pre-wrap}blockquote{border-left:3px solid #8888;margin-left:0;padding-left:1rem}"
 )
-#: What the browser may do with a frame: show text in our style.
+#: The policy of a frame: only text in our style.
 FRAME_POLICY = (
     "sandbox; default-src 'none'; "
     f"style-src {content_hash(FRAME_STYLE)}; "
@@ -51,7 +51,7 @@ def safe_html(text: str, kind: str) -> str:
 
 
 def frame_page(text: str, kind: str) -> str:
-    """A whole page with the text of an item, for a frame."""
+    """A complete page with the text of an item, for a frame."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Item</title>'
         f"<style>{FRAME_STYLE}</style></head><body>{safe_html(text, kind)}</body></html>"

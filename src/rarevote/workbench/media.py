@@ -1,4 +1,4 @@
-"""The media of items: files from folders and images from hosts that the command named, and nothing else."""
+"""The media of items: only files from folders and images from hosts that the command names."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _ADDRESS = re.compile(r"https?://([^/?#@\\\s]+)([/?#][^\s\\]*)?", re.IGNORECASE)
 
 
 class Media:
-    """Decides which texts name a file or an image on the web that may be shown.
+    """Decides which texts name a file or a web image that can be shown.
 
     Args:
-        folders: local files are shown from here and from below only.
+        folders: local files are shown only from these folders and their subfolders.
         hosts: web images are shown from these hosts only, over https.
 
     Raises:
         InputError: a folder does not exist.
-        ParameterError: a host is not the name of one.
+        ParameterError: a host name is not valid.
     """
 
     def __init__(self, folders: Sequence[Path] = (), hosts: Sequence[str] = ()) -> None:
@@ -54,14 +54,14 @@ class Media:
             if not folder.is_dir():
                 raise InputError(f"{folder}: not a folder; give the folder of the files to show")
         for host in hosts:
-            # It goes into the content-security policy: nothing but a name may.
+            # It goes into the content-security policy: only a plain name is allowed.
             if not _HOST.fullmatch(host):
                 raise ParameterError(f"--images-from needs a host such as images.example.org, got {host!r}")
         self._folders = [folder.resolve() for folder in folders]
         self.hosts = tuple(host.lower() for host in hosts)
 
     def image_address(self, text: str) -> str | None:
-        """The address, if the text is one on a host that was named.
+        """The address, if the text is an address on a named host.
 
         >>> media = Media(hosts=["img.example.org"])
         >>> media.image_address("https://img.example.org/a.png"), media.image_address("https://example.org/a.png")
@@ -72,12 +72,12 @@ class Media:
         return found.group() if found and secure and found.group(2) and found.group(1).lower() in self.hosts else None
 
     def file(self, text: str) -> Path | None:
-        """The file, if the text names one of a type that is shown and that lies in one of the folders.
+        """The file, if the text names one of a supported type in one of the folders.
 
         A link inside a folder that points out of it is followed, and then refused.
 
         Raises:
-            InputError: it names a file that does not exist there, or lies outside.
+            InputError: it names a file that does not exist there, or is outside.
         """
         text = text.strip()
         if not self._folders or "://" in text or "\n" in text or file_kind(text) is None:
@@ -85,7 +85,7 @@ class Media:
         for folder in self._folders:
             try:
                 path = (folder / text).resolve(strict=True)
-            except (OSError, ValueError, RuntimeError):  # absent, not a file name, links in a circle
+            except (OSError, ValueError, RuntimeError):  # absent, not a file name, or a loop of links
                 continue
             if path.is_relative_to(folder) and path.is_file() and path.suffix.lower() in MEDIA_TYPES:
                 return path
@@ -93,7 +93,7 @@ class Media:
 
 
 def file_kind(text: str) -> str | None:
-    """What a file is by its name: image, audio, video or pdf; None for all others.
+    """The kind of a file from its name: image, audio, video or pdf; None for all others.
 
     >>> file_kind("a/b.PNG"), file_kind("talk.mp3"), file_kind("report.pdf"), file_kind("page.svg")
     ('image', 'audio', 'pdf', None)

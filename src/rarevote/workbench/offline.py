@@ -1,6 +1,6 @@
-"""A review as one file: items, media and keys in a page that needs no server, for an expert who is elsewhere.
+"""A review as one file: items, media and keys in a page without a server, for a remote expert.
 
-The file has what the expert may see and nothing else: neither scores nor votes nor truth. Answers stay in the browser
+The file has only what the expert can see: no scores, votes or truth. Answers stay in the browser
 until they are saved, as the file that :mod:`rarevote.audit.saved_answers` reads.
 """
 
@@ -22,7 +22,7 @@ from rarevote.workbench.media import MEDIA_TYPES
 from rarevote.workbench.pace import plan_words
 from rarevote.workbench.session import UNSURE, ReviewSession
 
-#: Bytes of media that one file may hold: browsers open larger pages slowly, and mail does not carry them.
+#: The largest size of media in one file, in bytes: larger pages open slowly, and are too large for e-mail.
 MAX_MEDIA = 100 * 2**20
 
 
@@ -30,14 +30,14 @@ def write_offline(session: ReviewSession, path: Path, *, of: str, number: int) -
     """Write the open items of a session as one page.
 
     Args:
-        of: what is asked, for the file of answers.
+        of: the identifier for the file of answers.
         number: the round.
 
     Returns:
         The number of items in it.
 
     Raises:
-        InputError: nothing is open, or the media are too large for one file.
+        InputError: no item is open, or the media are too large for one file.
     """
     places = [place for place, said in enumerate(session.said) if said is None or said == UNSURE]
     if not places:
@@ -71,7 +71,7 @@ def write_offline(session: ReviewSession, path: Path, *, of: str, number: int) -
         style=style,
         script=script,
         policy="; ".join(f"{name} {value}" for name, value in policy.items()),
-        # No "<" is left for a parser to take as the end of the element.
+        # No "<" remains that could end the element.
         record=json.dumps(record, ensure_ascii=True).replace("<", "\\u003c"),
     )
     with replacing(path) as temporary:
@@ -80,7 +80,7 @@ def write_offline(session: ReviewSession, path: Path, *, of: str, number: int) -
 
 
 class _Embedding:
-    """Views of items with everything in them that they show."""
+    """Views of items with embedded media."""
 
     def __init__(self, session: ReviewSession) -> None:
         self._session, self._n_bytes = session, 0

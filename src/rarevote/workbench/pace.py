@@ -1,16 +1,16 @@
-"""The pace of a review in words: how many items, and how long that takes."""
+"""The pace of a review as text: how many items, and how long that takes."""
 
 from __future__ import annotations
 
 from rarevote.crowd.words import SECONDS_A_LOOK, counted, minutes
 from rarevote.workbench.session import SessionProgress
 
-#: How far a forecast of further reviews may be off, as everywhere that one is shown.
+#: How far a forecast of further reviews can be off, as everywhere.
 _FACTOR = 2
 
 
 def pace_words(progress: SessionProgress) -> tuple[str, str]:
-    """How fast it goes, and how long all of it will take; empty before the pace is known and at the end."""
+    """The pace, and how long the rest will take; empty before the pace is known and at the end."""
     each, left = progress.seconds_each, progress.left_in_all
     if not each or left <= 0:
         return "", ""
@@ -23,7 +23,7 @@ def pace_words(progress: SessionProgress) -> tuple[str, str]:
 
 
 def plan_words(progress: SessionProgress, noun: str) -> str:
-    """How many items there are now and probably in all, with the time at a typical pace."""
+    """How many items there are now and probably in total, with the time at a typical pace."""
     each = progress.seconds_each or SECONDS_A_LOOK
     now, left = progress.total - progress.done - progress.unsure, progress.left_in_all
     said = f"{counted(now, 'item')} in this {noun}: {minutes(now * each)} at {each:.0f} seconds per item."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rarevote.workbench.guard import Guard
 
 _HOST = "127.0.0.1"
-# What is under way when somebody ends the server is an answer, and takes milliseconds.
+# A request in progress when the server is stopped is an answer, and takes milliseconds.
 _SECONDS_TO_END = 2
 _FORWARD = """<!doctype html>
 <meta charset="utf-8"><meta name="referrer" content="no-referrer">
@@ -36,7 +36,7 @@ _FORWARD = """<!doctype html>
 
 
 def need_server() -> None:
-    """Refuse, before anything is read, to serve without the libraries that do it.
+    """Check that the server libraries are installed, before anything is read.
 
     Raises:
         MissingExtraError: they are not installed.
@@ -52,7 +52,7 @@ def need_server() -> None:
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on this machine only; port 0 is any that is free.
+    """A socket on this machine only; port 0 means any free port.
 
     Raises:
         InputError: the port is taken or not permitted.
@@ -76,22 +76,22 @@ def serve(session: ReviewSession, opened: socket.socket, *, tell: Callable[[str]
     """
     from rarevote.workbench.guard import Guard
 
-    # What goes wrong is said on the page; a traceback is for whoever looks for a fault of ours.
+    # Errors are shown on the page; a traceback is for developers.
     logging.getLogger("uvicorn").setLevel(logging.DEBUG if os.environ.get("RAREVOTE_DEBUG") else logging.CRITICAL)
     guard = Guard()
     address = f"http://{_HOST}:{opened.getsockname()[1]}/?token={guard.address_token}"
     server = make_server(session, guard)
     gc.collect()
-    gc.freeze()  # what was read stays: nobody need look at millions of items between two answers
+    gc.freeze()  # data stay in memory: no garbage collection over millions of items between two answers
     opened.listen()  # from here on a browser waits instead of being refused
     tell(address)
     with closing(opened), ExitStack() as stack, suppress(KeyboardInterrupt):
         if browser:
             page = stack.enter_context(forwarding_page(address))
-            # Some browsers keep whoever opens them waiting.
+            # Some browsers block the process that opens them.
             threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
         server.run(sockets=[opened])
-    gc.unfreeze()  # what is frozen when Python ends is reported as a leak by libraries
+    gc.unfreeze()  # libraries report frozen objects at exit as leaks
 
 
 def make_server(session: ReviewSession, guard: Guard) -> uvicorn.Server:
@@ -117,9 +117,9 @@ def make_server(session: ReviewSession, guard: Guard) -> uvicorn.Server:
 
 @contextmanager
 def forwarding_page(address: str) -> Iterator[Path]:
-    """A file that leads a browser to an address, and that only this user can read; removed when the block ends.
+    """A file, readable only by this user, that redirects a browser to an address; removed when the block ends.
 
-    The command line of a process is there for all users of a machine to see, and so would be a token in it.
+    All users of a machine can see the command line of a process, and so a token in it.
     """
     with scratch_folder("workbench") as folder:
         page = folder / "open.html"

@@ -1,7 +1,7 @@
 """A session: items in order, one answer each, in the journal before anything else happens.
 
-Places count from 0 within what is asked now; numbers count from 1 over everything that was ever asked, so that a tab
-that was left open cannot mean another item by the same number.
+Places count from 0 within the current items; numbers count from 1 over all items of the session, so that a tab
+that was left open cannot refer to another item by the same number.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from rarevote.crowd.words import quoted
 from rarevote.errors import InputError
 from rarevote.workbench.content import ItemContent, ItemView
 
-#: Choices that are no class: the expert is not sure; an answer from elsewhere that names no class.
+#: Choices that are not classes: the expert is not sure; an answer from elsewhere that names no class.
 UNSURE, ANOTHER = -1, -2
-# Longer than this is a pause and says nothing about the pace.
+# Anything longer is a pause and does not count for the pace.
 _MAX_SECONDS = 120.0
 _MEMORY = 20
 
 
 class OvertakenError(InputError):
-    """What was sent is about a state that has changed since, such as by another tab."""
+    """A request refers to a state that has changed since, for example in another tab."""
 
 
 @dataclass(frozen=True)
 class SessionProgress:
-    """How far it is.
+    """The progress of a session.
 
     Attributes:
-        done: items answered.
-        unsure: items left open as unsure.
-        total: items asked now.
-        left_in_all: items still to come, those that are not drawn yet included, as far as that can be foreseen.
-        is_forecast: whether ``left_in_all`` is more than what is asked now, and so only a forecast.
-        seconds_each: what an item takes, if known.
+        done: number of answered items.
+        unsure: number of items left open as unsure.
+        total: number of current items.
+        left_in_all: expected number of remaining items, including those that are not drawn yet.
+        is_forecast: whether ``left_in_all`` includes items not drawn yet, and so is only a forecast.
+        seconds_each: mean time per item, if known.
     """
 
     done: int
@@ -56,29 +56,29 @@ class SessionProgress:
 
 @dataclass(frozen=True)
 class Made:
-    """A file that a session can make: what it is called, and where it goes."""
+    """A file that a session can create: its title and path."""
 
     title: str
     path: Path
 
 
 class ReviewSession:
-    """What audits and review lists share.
+    """Base class of the sessions for audits and review lists.
 
     Args:
-        about: what is being answered, in a line.
-        question: what the expert is asked of every item, unless the instructions say it.
-        instructions: the lead's own question, and what classes mean.
-        labels: the classes, in the data's own type.
-        content: what there is to see of an item.
-        journal: where answers go.
+        about: a line on what is being answered.
+        question: the question about every item, unless the instructions have one.
+        instructions: the question, and what classes mean.
+        labels: the classes, in the type of the data.
+        content: the content of the items.
+        journal: the journal for answers.
         who: the expert.
 
     Attributes:
         choices: the classes as they are shown.
-        tasks: what is asked now, in order.
-        first: number of the first of them.
-        said: for each the choice, :data:`UNSURE`, or None while it is open.
+        tasks: the current tasks, in order.
+        first: number of the first task.
+        said: the choice for each task, :data:`UNSURE`, or None while it is open.
     """
 
     def __init__(
@@ -111,24 +111,24 @@ class ReviewSession:
     # ----------------------------------------------------------------------------------------------------------------
     # what audits and lists differ in
 
-    #: Whether there is something to prove.
+    #: Whether the session proves something.
     proves = False
 
-    #: What is asked now, in a word.
+    #: The name of the current set of items.
     noun = "list"
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is asked."""
+        """Whether no more items are needed."""
         return self.next_open() is None
 
     @property
     def files(self) -> dict[str, Made]:
-        """What can be made of the answers, by name."""
+        """The files that can be created from the answers, by name."""
         raise NotImplementedError
 
     def make(self, name: str) -> Made:
-        """Make a file.
+        """Create a file.
 
         Raises:
             InputError: it cannot be written.
@@ -136,47 +136,47 @@ class ReviewSession:
         raise NotImplementedError
 
     def claims(self) -> list[str] | None:
-        """What is proved so far, in sentences; None where nothing is to be proved."""
+        """What is proved so far, as sentences; None if nothing is proved in this session."""
         return None
 
     def resume(self, *, worst_case: bool = False) -> None:
-        """Ask for more."""
+        """Continue with more items."""
 
     @property
     def asked(self) -> tuple[str, int]:
-        """What is asked, as a file of answers names it: a SHA-256 and the number of the round."""
+        """The identifier in a file of answers: a SHA-256 and the number of the round."""
         raise NotImplementedError
 
     #: The command that opens this session again, as arguments.
     command: tuple[str, ...] = ()
 
     def _expected_in_all(self) -> int:
-        """Items of what is asked now and, as far as that can be foreseen, afterwards."""
+        """Expected number of items, now and later."""
         return len(self.tasks)
 
     def _took(self, place: int, before: int | None) -> None:
-        """An answer was kept or taken back; it was ``before``."""
+        """Called after an answer was stored or withdrawn; ``before`` is the previous one."""
 
     # ----------------------------------------------------------------------------------------------------------------
     # what is asked
 
     def ask(self, tasks: Sequence[Any], said: Sequence[int | None], *, first: int, fixed: Iterable[int] = ()) -> None:
-        """Ask for these tasks now, of which some may have answers; ``fixed`` places keep theirs."""
+        """Set the current tasks, some of which can have answers; ``fixed`` places keep theirs."""
         self.tasks, self.said, self.first = list(tasks), list(said), first
         self._fixed, self._order, self._front = set(fixed), {}, 0
         self._last = monotonic()
         self._in_all = max(self._expected_in_all(), len(self.tasks))
 
     def answered_before(self, tasks: Iterable[Any]) -> None:
-        """In which order the tasks were answered that have an answer, for undo."""
+        """Set the order in which tasks were answered, for undo."""
         place = {task: i for i, task in enumerate(self.tasks)}
         self._order = {place[task]: None for task in tasks if task in place and place[task] not in self._fixed}
 
     def choice_of(self, label: Any) -> int:
-        """The choice that a label is.
+        """The choice for a label.
 
         Raises:
-            InputError: it is none.
+            InputError: there is no such choice.
         """
         for choice, own in enumerate(self.labels):
             if name_key(own) == name_key(label):
@@ -184,15 +184,15 @@ class ReviewSession:
         raise InputError(f"{self.journal.path}: {label!r} is not one of the classes ({', '.join(self.choices)})")
 
     def asks(self, number: int) -> bool:
-        """Whether the item of that number is asked now."""
+        """Whether the item with this number is among the current ones."""
         return 0 <= number - self.first < len(self.tasks)
 
     def task_of(self, number: int) -> Any:
-        """The task of that number."""
+        """The task with this number."""
         return self.tasks[number - self.first]
 
     def view(self, number: int) -> ItemView:
-        """What the expert sees of an item."""
+        """The item as shown to the expert."""
         return self.content.view(self.task_of(number), number)
 
     def file(self, number: int, column: int) -> Path | None:
@@ -205,18 +205,18 @@ class ReviewSession:
 
     @property
     def definitions(self) -> list[tuple[str, str]]:
-        """What classes mean, as they are shown; only those that were defined."""
+        """The definitions of classes, by shown name; only defined ones."""
         meant = [(name, self.instructions.definition(label)) for name, label in self._named_labels()]
         return [(name, text) for name, text in meant if text]
 
     def _named_labels(self) -> list[tuple[str, Any]]:
-        """Classes as they are shown and as the instructions name them."""
+        """Classes with their shown names and their names in the instructions."""
         return [
             (name, name if label is False else label) for name, label in zip(self.choices, self.labels, strict=True)
         ]
 
     def choice_at(self, number: int) -> int | None:
-        """The choice that stands."""
+        """The current choice."""
         return self.said[number - self.first]
 
     def is_fixed(self, number: int) -> bool:
@@ -230,19 +230,19 @@ class ReviewSession:
         return self.first + self._front if self._front < len(self.said) else None
 
     def next_unsure(self, after: int = 0) -> int | None:
-        """Number of the first item behind ``after`` that was left unsure."""
+        """Number of the first item after ``after`` that was left unsure."""
         return next(
             (self.first + i for i, said in enumerate(self.said) if said == UNSURE and self.first + i > after), None
         )
 
     @property
     def last(self) -> int | None:
-        """Number of the item that was answered last, which undo takes back."""
+        """Number of the item that was answered last, which undo withdraws."""
         return self.first + next(reversed(self._order)) if self._order else None
 
     @property
     def progress(self) -> SessionProgress:
-        """How far it is."""
+        """The progress."""
         unsure = self.said.count(UNSURE)
         done = len(self.said) - self.said.count(None) - unsure
         each = median(self._times) if len(self._times) > 2 else None
@@ -253,15 +253,15 @@ class ReviewSession:
     # what the expert says
 
     def answer(self, number: int, choice: int, *, seen: int | None) -> None:
-        """Keep an answer; it is on the disk when this returns.
+        """Store an answer; it is on the disk when this returns.
 
         Args:
             number: the item.
             choice: number of the class, or :data:`UNSURE`.
-            seen: the choice that stood when the expert looked, so that no tab overwrites another unseen.
+            seen: the choice that the expert saw, so that no tab silently overwrites another.
 
         Raises:
-            OvertakenError: something else stands meanwhile, or the answer can no longer change.
+            OvertakenError: the answer has changed meanwhile, or can no longer change.
             InputError: it cannot be written; nothing has changed.
         """
         place = self._place(number)
@@ -278,10 +278,10 @@ class ReviewSession:
         self._tick()
 
     def undo(self, number: int) -> None:
-        """Take the last answer back, of the item that was last when the expert looked.
+        """Withdraw the last answer, on the item that the expert saw as the last one.
 
         Raises:
-            OvertakenError: another answer is the last one now.
+            OvertakenError: another answer is now the last one.
             InputError: it cannot be written; nothing has changed.
         """
         place = self._place(number)
@@ -310,7 +310,7 @@ class ReviewSession:
         self._took(place, before)
 
     def name_of(self, choice: int | None) -> str:
-        """A choice in words."""
+        """A choice as text."""
         if choice is None:
             return "open"
         return {UNSURE: "unsure", ANOTHER: "another answer"}.get(choice) or quoted(self.choices[choice])

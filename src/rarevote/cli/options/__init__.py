@@ -1,1 +1,1 @@
-"""Options that several verbs share."""
+"""Options that several commands share."""

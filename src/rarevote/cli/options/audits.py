@@ -1,4 +1,4 @@
-"""The start of an audit on the command line: what is to be proved, and files that could not be written."""
+"""The start of an audit on the command line: the claim to prove, and checks of the files to write."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | 
     """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths.
 
     Args:
-        classes: text that is one of them is taken as it stands; None where nothing is.
-        grades: the order of the classes, where there is one.
+        classes: text that equals one of them is not split; None if there are none.
+        grades: the order of the classes, if there is one.
     """
     from rarevote.crowd.names import as_name_array
     from rarevote.crowd.rare import split_question
@@ -32,7 +32,7 @@ def parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | 
 
 
 def check_plan_file(plan: Path) -> None:
-    """Refuse a plan that could not be written, or would go over another one."""
+    """Refuse a plan that cannot be written, or would replace another one."""
     from rarevote.audit.journal import journal_path
     from rarevote.io.write.columns import check_place
 
@@ -47,7 +47,7 @@ def check_plan_file(plan: Path) -> None:
 
 
 def check_list(review_out: Path, form: str, plan: Path) -> None:
-    """Refuse a list that could not be written, or would go over the plan."""
+    """Refuse a list that cannot be written, or would replace the plan."""
     check_review_file(review_out, form)
     if review_out.resolve() == plan.resolve():
         raise ParameterError(f"the plan and --review-out are the same file, {plan}")

@@ -1,4 +1,4 @@
-"""The completion of words in a shell: its script, shown or started with the shell."""
+"""The completion of words in a shell: its script, printed or installed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from click.shell_completion import get_completion_class
 from rarevote.cli.options.verb import Decorator
 from rarevote.errors import InputError
 
-# Set by the script; click then answers it and ends.
+# Set by the script; click then prints completions and exits.
 VARIABLE = "_RAREVOTE_COMPLETE"
 _EVALUATED = 'eval "$(_RAREVOTE_COMPLETE={}_source rarevote)"'
-# What each shell runs when it starts, and the line that this takes.
+# The start-up file of each shell, and the line to add.
 _START_FILES = {
     "bash": (".bashrc", _EVALUATED.format("bash")),
     "zsh": (".zshrc", _EVALUATED.format("zsh")),
@@ -49,7 +49,7 @@ def _install(_context: click.Context) -> str:
 
 
 def _answering(name: str, answer: Callable[[click.Context], str], help: str) -> Decorator:
-    """An option that prints the answer, and ends."""
+    """An option that prints its result and exits."""
 
     def print_answer(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
         if wanted:

@@ -1,4 +1,4 @@
-"""The decision: how probabilities become labels, and which tasks are listed for review.
+"""The options of the decision: how probabilities become labels, and which tasks are listed for review.
 
 Contradictions and files that cannot be written are refused before anything is read.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from rarevote.decide.review import ReviewPlan
 
 REVIEW_FORMATS = ("table", "label-studio", "argilla")
-# Options that are ways to decide, of which one can be chosen.
+# Options that are ways to decide; only one can be chosen.
 _RULES = ("decide", "cost", "min_recall", "abstain_below")
 
 
 @dataclass(frozen=True)
 class DecisionArguments:
-    """What the command line says about decisions."""
+    """The options of the decision."""
 
     decide: str | None = None
     cost: str | None = None
@@ -49,16 +49,16 @@ class DecisionArguments:
 
     @property
     def active(self) -> bool:
-        """Whether anything is asked beyond the method's own labels."""
+        """Whether anything beyond the method's own labels is requested."""
         return bool(self._rules) or self.max_review is not None or self.prevalence is not None
 
     def options(self, *, has_gold: bool, out: Path | None, grades: Grades | None = None) -> dict[str, Any]:
-        """The arguments of :meth:`rarevote.Fitted.decide`; what cannot be meant is refused before anything is read.
+        """The arguments of :meth:`rarevote.Fitted.decide`; contradictions are refused before anything is read.
 
         Args:
-            has_gold: whether there are, or may be, gold labels.
-            out: where the result goes, which cannot be where the review list goes.
-            grades: the order of the classes, where one is given.
+            has_gold: whether there are or can be gold labels.
+            out: the file of the result, which must not be that of the review list.
+            grades: the order of the classes, if one is given.
         """
         if len(self._rules) > 1:
             given = " and ".join(f"--{name.replace('_', '-')}" for name in self._rules)
@@ -93,7 +93,7 @@ class DecisionArguments:
         }
 
     def review(self, result: Result) -> ReviewPlan | None:
-        """Write the review list, if one is asked for."""
+        """Write the review list, if one is requested."""
         if self.max_review is None:
             return None
         return result.review(self.max_review, self.review_out, form=self.review_as)
@@ -119,7 +119,7 @@ def _class_and_number(text: str) -> tuple[str, float]:
 
 
 def check_min_recall(text: str) -> str | float:
-    """The text, if it can be a class and its target; which class, only the classes of the data say.
+    """The text, if it can be a class and its target; the class is checked later, with the data.
 
     A number alone is a recall of the rare class.
     """
@@ -164,7 +164,7 @@ def check_review_form(form: str, option: str = "--review-as") -> None:
 
 
 def check_review_file(path: Path, review_as: str) -> None:
-    """Refuse, before any work is done, a list that could not be written in the end."""
+    """Refuse a list that cannot be written, before any work is done."""
     from rarevote.io.write.columns import check_output
 
     if review_as != "table" and path.suffix.lower() != ".json":

@@ -1,8 +1,8 @@
-"""The files that options name: before a verb does anything, none of its outputs may be one of its inputs.
+"""The files that options name: before a verb does anything, none of its outputs can be one of its inputs.
 
-The check is automatic: every verb gets it, and an option that takes a path is an input unless it is known as
-an output, by its name (``out``, ``..._out``) or by the tables below. An input that would keep the verb waiting for ever
-is refused here, too.
+The check is automatic: every verb gets it, and an option with a path is an input unless it is known as
+an output, by its name (``out``, ``..._out``) or by the tables below. An input that would block the verb forever
+is also refused here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rarevote.io.platforms.base import ALL
 from rarevote.io.read.detect import refuse_endless
 from rarevote.io.write.overwrite import refuse_overwriting
 
-# Outputs of one verb whose names do not say so.
+# Outputs of a verb whose names do not show it.
 _OUTPUTS = {
     "aggregate": ("checkpoint",),
     "report": ("charts",),
@@ -31,17 +31,17 @@ _OUTPUTS = {
     "datasets fetch": ("cache",),
     "datasets import": ("cache",),
 }
-# Folders of media: results never have the names of any, and answers are often kept beside them.
+# Folders of media: results never have their names, and answers are often stored beside them.
 _NEVER_REPLACED = ("media",)
-# An input that is text, of which a part may be a file: `--set weights=FILE`.
+# A text input, part of which can be a file: `--set weights=FILE`.
 _SETTINGS = "settings"
 _FILES = re.compile(r"\b(FILE|FOLDER|LABELS)\b")
-# Rows go there unless a file is named, and a shell may have pointed it at one.
+# Rows are written there unless a file is named, and a shell may have redirected it to one.
 _STANDARD_OUTPUT = "/dev/stdout"
 
 
 def keep_inputs(context: click.Context) -> None:
-    """Refuse outputs of a verb that are inputs; a slip on the command line is wrong usage."""
+    """Refuse outputs of a verb that are inputs; this counts as wrong usage."""
     verb, given = context.command_path.partition(" ")[2], context.params
     options = {str(one.name): one for one in context.command.params}
     inputs = [one for name, option in options.items() for one in _inputs(verb, option, given.get(name))]
@@ -80,11 +80,11 @@ def _inputs(verb: str, option: click.Parameter, value: Any) -> Iterator[str]:
 
 
 def _written(verb: str, name: str, given: Mapping[str, Any]) -> Path | None:
-    """What an output option means, given or not."""
+    """The files of an output option, given or default."""
     if verb == "datasets import":
         from rarevote.study.datasets import cache_folder
 
-        return cache_folder(given[name]) / str(given["name"])  # of the cache, this alone is replaced
+        return cache_folder(given[name]) / str(given["name"])  # only this part of the cache is replaced
     return None if given[name] is None else Path(given[name])
 
 

@@ -1,4 +1,4 @@
-"""The fit: which method, with which parameters and gold, and where it runs.
+"""The options of the fit: method, parameters, gold, and engine.
 
 Contradictions are refused before anything is read.
 """
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What the command line says about the fit."""
+    """The options of the fit."""
 
-    method: str  # empty or None where none is chosen
+    method: str  # empty or None if none is chosen
     ordered: str | None
     settings: Sequence[str]
     gold: str | None
@@ -59,12 +59,12 @@ class FitOptions:
 
     @property
     def grades(self) -> Grades | None:
-        """The order of the classes, where one is given."""
+        """The order of the classes, if one is given."""
         return None if self.ordered is None else Grades.of(self.ordered)
 
     @property
     def of_features(self) -> dict[str, str | None]:
-        """What there is of features, by the arguments of :func:`rarevote.fit`."""
+        """The features, by the arguments of :func:`rarevote.fit`."""
         return {name: getattr(self, name) for name in FEATURE_NAMES}
 
     @property
@@ -74,11 +74,11 @@ class FitOptions:
 
     @property
     def may_have_gold(self) -> bool:
-        """Whether there is gold, or may be."""
+        """Whether there is or can be gold."""
         return self.gold is not None or self.use_gold
 
     def make(self) -> Estimator:
-        """The method, not fitted yet; what there is not, or cannot be, is refused here."""
+        """The method, not fitted yet; invalid names and options are refused here."""
         estimator = find_method(self.method).load()()
         for setting in self.settings:
             parameter, sign, text = setting.partition("=")
@@ -88,7 +88,7 @@ class FitOptions:
         if estimator.capabilities.ordered:
             if self.grades is not None:
                 estimator.set_params(ordered=list(self.grades.names))
-            estimator.own_rule()  # refuses a method of grades without their order
+            estimator.own_rule()  # refuses a method for grades without their order
         if self.gold is not None:
             require_capability(estimator, "gold", "--gold")
         for option, given in (("--features", self.features), ("--pred-probs", self.pred_probs)):
@@ -97,7 +97,7 @@ class FitOptions:
         return estimator
 
     def fit(self, crowd: Crowd, estimator: Estimator, **options: Any) -> Fitted:
-        """Fit the method, and say what it learns from.
+        """Fit the method, and print what it learns from.
 
         Args:
             **options: as for :func:`rarevote.fit`.
@@ -140,18 +140,18 @@ class FitOptions:
         return fitted
 
     def fits(self, crowd: Crowd, estimator: Estimator) -> Mapping[str, Fitted]:
-        """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd is called ""."""
+        """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd has the name ""."""
         return self.fit_each(crowd, estimator) if crowd.choices else {"": self.fit(crowd, estimator)}
 
     def _given_features(self) -> dict[str, Any]:
         if not self.has_features:
-            return self.of_features  # what goes with them is refused
-        # The ids may be called as the votes call their tasks.
+            return self.of_features  # options for them are refused
+        # The column of ids can have the name of the task column in the votes.
         return {**self.of_features, "columns": click.get_current_context().params.get("columns")}
 
 
 def _value(text: str) -> Any:
-    """A parameter's value: a Python literal where it reads as one, else the text itself."""
+    """A parameter's value: a Python literal if possible, else the text itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -233,7 +233,7 @@ with_fit_and_find = takes(FitOptions, *_FIT, _rare_option("--rare", "--find"))
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where a fit runs."""
+    """The options of the engine."""
 
     engine: str
     scheduler: str | None

@@ -1,4 +1,4 @@
-"""The server of a platform: its address, which project, and the token, which no option takes."""
+"""The server of a platform: its address, the project, and the token, which is not an option."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS = "LABEL_STUDIO_URL"
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What the command line says about the server."""
+    """The options of the server."""
 
     url: str | None = None
     project: int | None = None
@@ -30,7 +30,7 @@ class ServerOptions:
         """The project, with the token from the environment or from a prompt.
 
         Args:
-            number: of another project on the same server.
+            number: number of another project on the same server.
 
         Raises:
             ParameterError: address, number or token are missing.
@@ -38,7 +38,7 @@ class ServerOptions:
         from rarevote.io.live.connection import http_library
         from rarevote.io.live.label_studio import Project
 
-        http_library()  # before anybody types a token
+        http_library()  # before a token is typed
         chosen = self.project if number is None else number
         if self.url is None:
             raise ParameterError(f"no server: name it with --url http://127.0.0.1:8080, or in {_ADDRESS}")
@@ -48,7 +48,7 @@ class ServerOptions:
 
 
 def _token() -> Secret | None:
-    """The token of the environment, or what a person types unseen; never an option, which others could read."""
+    """The token from the environment or from a hidden prompt; never an option, which others could read."""
     from rarevote.io.live.connection import Secret
     from rarevote.io.live.label_studio import TITLE, token_from_environment
 

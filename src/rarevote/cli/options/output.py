@@ -1,4 +1,4 @@
-"""The output of a verb: where rows go, and how much is said."""
+"""The output of a command: where rows are written, and how much is printed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ json_option = flag("--json", "as_json", help="Print a summary as JSON to stdout.
 
 
 def talk_options(function: Function) -> Function:
-    """Decorates a verb that can be quiet and can speak JSON."""
+    """Decorator of a command with the options for quiet output and JSON."""
     return quiet_option(json_option(function))
 
 
@@ -51,7 +51,7 @@ result_option = file_option(
 
 
 def check_result_file(out: Path | None, *, as_json: bool = False) -> None:
-    """Refuse, before any work is done, a place that rows could not go to in the end."""
+    """Refuse a file that rows cannot be written to, before any work is done."""
     from rarevote.io.write.columns import check_output
 
     if out is not None:
@@ -63,7 +63,7 @@ def check_result_file(out: Path | None, *, as_json: bool = False) -> None:
 def write_result(
     rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, example: str = "result.csv"
 ) -> None:
-    """Rows to the file or to standard output; a terminal, where they would bury the summary, hears how to get them."""
+    """Write rows to the file or to standard output; on a terminal, only say how to get them."""
     from rarevote.io.write.columns import write_columns, write_rows
 
     if out is not None:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Reading:
-    """What the command line says about the labels.
+    """The options of reading the labels.
 
     Attributes:
         labels: files, folders, patterns, or "-".
-        options: how to read them, as :func:`rarevote.read` takes it.
+        options: how to read them, as for :func:`rarevote.read`.
     """
 
     def __init__(self, labels: Sequence[str], **options: Any) -> None:
@@ -31,16 +31,16 @@ class Reading:
 
     @property
     def title(self) -> str:
-        """What messages call the input."""
+        """The name of the input in messages."""
         from rarevote.io.read.crowd import title_of
 
         return title_of(self.labels)
 
     def read(self, *, with_hints: bool = False) -> Crowd:
-        """Read the votes, and say what was read.
+        """Read the votes, and print what was read.
 
         Args:
-            with_hints: whether commands are proposed that begin with these labels.
+            with_hints: whether to propose commands with these labels.
         """
         from rarevote.io.read.crowd import read
 

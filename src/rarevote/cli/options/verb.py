@@ -1,6 +1,6 @@
-"""The verb: a click command with sections in its help, whose options can reach its function as records.
+"""The verb: a click command with sections in its help, whose options can be passed to its function as records.
 
-Options that belong together are one decorator, made by :func:`takes`: a verb so decorated gets one record of their
+Options that belong together are one decorator, made by :func:`takes`: a decorated verb gets one record of their
 values. So an option is declared once for all verbs that have it.
 """
 
@@ -27,7 +27,7 @@ Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 
-# What another verb has under the same name, but means for itself.
+# Options that have another meaning in other verbs.
 _OF_ONE_VERB = {"out", "plan", "review_out", "max_review", "find", "as_json", "quiet", "verbose", "budget", "help"}
 
 
@@ -53,7 +53,7 @@ class Option(click.Option):
 
 
 class Verb(click.Command):
-    """A verb, which refuses an output over one of its inputs before anything else."""
+    """A verb, which first refuses an output that would overwrite one of its inputs."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""
@@ -62,7 +62,7 @@ class Verb(click.Command):
             return super().invoke(ctx)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write nothing: :meth:`format_options` does, as click calls this from 8.5 on only."""
+        """Write nothing: :meth:`format_options` does this, as only click 8.5 and later calls this method."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, the options without a section, and those of each section."""
@@ -79,27 +79,27 @@ class Verb(click.Command):
 
 
 def _display() -> Display:
-    """What shows the progress of a verb: a bar in a terminal, lines in a log; with --verbose a line for every step."""
+    """The progress display of a verb: a bar in a terminal, lines in a log; with --verbose, a line for every step."""
     every = 0.0 if is_verbose() else LINES_IN_A_LOG
     return Display(sys.stderr.isatty() and not is_verbose(), say, every, is_quiet)
 
 
 class Verbs(click.Group):
-    """A verb that has verbs of its own."""
+    """A verb with subcommands."""
 
     def verb(self, *commands: str, name: str | None = None, after: str = "") -> Callable[[Function], click.Command]:
-        """Decorates the function of a verb below it, whose help ends with these examples."""
+        """Decorator of the function of a subcommand, whose help ends with these examples."""
         return self.command(name, cls=Verb, epilog=examples(*commands, after=after))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb, and the one below it that was named."""
+        """Run the verb and the named subcommand."""
         keep_inputs(ctx)
         return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that was named; where there is none, the nearest is proposed."""
+        """The named verb; if there is none, the error proposes the most similar one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -109,11 +109,11 @@ class Verbs(click.Group):
             raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", error.ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of its verbs, as they are declared."""
+        """The names of its subcommands, in the order of declaration."""
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs below it, each with its first sentences whole."""
+        """Write its subcommands, each with its complete first sentences."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -122,17 +122,17 @@ class Verbs(click.Group):
 
 
 def examples(*commands: str, after: str = "") -> str:
-    """Commands below each other under the word "Examples", and a sentence ``after`` them."""
+    """Commands, one per line, under the heading "Examples", and a sentence ``after`` them."""
     return "\n".join(["Examples:\n\n\b", *commands, *(["", after] if after else [])])
 
 
 def verb(*commands: str) -> Callable[[Function], Verb]:
-    """Decorates the function of a verb, whose help ends with these examples."""
+    """Decorator of the function of a verb, whose help ends with these examples."""
     return click.command(cls=Verb, epilog=examples(*commands))
 
 
 def takes(make: Function, *options: Decorator) -> Decorator:
-    """Decorates the function of a verb: what ``make`` makes of the values of these options is its next argument."""
+    """Decorator of the function of a verb: its next argument is the result of ``make`` for these options."""
 
     def declared(function: Function) -> Function:
         for option in reversed(options):
@@ -152,7 +152,7 @@ def takes(make: Function, *options: Decorator) -> Decorator:
 
 
 def one_of(*choices: str) -> Function:
-    """The choices that begin as what was typed, for the shell's completion."""
+    """The choices that begin with the typed text, for the shell's completion."""
 
     def complete(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
         return [choice for choice in choices if choice.startswith(incomplete)]
@@ -174,7 +174,7 @@ names_option = partial(click.option, metavar="A,B", callback=_names)
 
 
 def repeated_for(*verb: str) -> str:
-    """What was given on this command line that another verb takes too, to repeat in a hint; outputs are left out."""
+    """The options on this command line that another verb also has, to repeat in a hint; without outputs."""
     context = click.get_current_context()
     other: click.Command = context.find_root().command
     for name in verb:
@@ -197,7 +197,7 @@ def _was_given(context: click.Context, name: str) -> bool:
 
 
 def _as_words(option: click.Parameter, value: Any) -> list[str]:
-    """An option and its value as they are typed."""
+    """An option and its value as typed."""
     if isinstance(option, click.Argument):
         return [str(one) for one in value] if option.nargs != 1 else [str(value)]
     assert isinstance(option, click.Option)

@@ -1,4 +1,4 @@
-"""The workbench: how it runs, and what it may show."""
+"""The options of the workbench: how it runs, and what it can show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Session = TypeVar("Session", bound="ReviewSession")
 
 @dataclass(frozen=True)
 class WorkbenchOptions:
-    """What the command line says about the workbench."""
+    """The options of the workbench."""
 
     media: Sequence[Path]
     images_from: Sequence[str]
@@ -40,7 +40,7 @@ class WorkbenchOptions:
     no_browser: bool
 
     def shown_media(self) -> Media:
-        """Which files and hosts may be shown."""
+        """Which files and hosts can be shown."""
         from rarevote.workbench.media import Media
         from rarevote.workbench.serve import need_server
 
@@ -67,7 +67,7 @@ class WorkbenchOptions:
         *,
         as_json: bool,
     ) -> None:
-        """Write one page for an expert elsewhere, and show the command that reads the answers."""
+        """Write one page for a remote expert, and show the command that reads the answers."""
         from rarevote.page.report import check_page_path
         from rarevote.workbench.offline import write_offline
 
@@ -92,7 +92,7 @@ class WorkbenchOptions:
         *,
         as_json: bool,
     ) -> Session:
-        """Serve until it is ended; the journal is ours as long."""
+        """Serve until stopped, with the journal locked."""
         from rarevote.workbench.serve import listen, serve
 
         with writing as journal, listen(self.port) as opened:
@@ -116,14 +116,14 @@ class WorkbenchOptions:
 
 @dataclass(frozen=True)
 class InstructionOptions:
-    """What the command line says about the question and the classes."""
+    """The options about the question and the classes."""
 
     question_text: str | None
     define: Sequence[str]
     instructions: Path | None
 
     def read(self) -> Instructions:
-        """The instructions; empty if nothing is said."""
+        """The instructions; empty by default."""
         from rarevote.audit.instructions import read_instructions
 
         return read_instructions(self.question_text, self.define, self.instructions)
