@@ -1,4 +1,4 @@
-"""The display of progress: a bar with the time left where a person is watching, otherwise a line at intervals.
+"""The display of progress: a bar with the time left on a terminal, otherwise a line at intervals.
 
 :func:`showing` opens the display for the steps of some work (:mod:`rarevote.crowd.steps`); ``progress=True`` in Python
 and every command use it.

@@ -49,7 +49,7 @@ def is_saved_answers(path: Path) -> bool:
 
 
 def read_saved_answers(path: Path, *, of: str, number: int, tasks: Sequence[Any], labels: Sequence[Any]) -> list[Entry]:
-    """Answers by task, in the order of their times.
+    """Answers by task, in the order in which they were given.
 
     Args:
         of: the identifier from :func:`asked_in` or :func:`asked_of_list`.

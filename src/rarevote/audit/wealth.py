@@ -156,7 +156,7 @@ class Wealth:
 
         Args:
             strata: the stratum of every item, (n).
-            answers: whether it is positive; None stands for the worst case of every set, (n).
+            answers: whether it is positive; None means the worst case of every set, (n).
             stakes: the stakes of the round in which they were drawn.
         """
         b: IntArray = np.array(strata, dtype=np.int64)

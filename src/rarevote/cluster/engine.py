@@ -49,7 +49,7 @@ from rarevote.io.write.atomic import make_folder
 _MAX_LOGGED_PASSES = 50
 _MAX_LOGGED_BYTES = 256_000_000
 _MERGED_AT_ONCE = 8
-# The driver adds this many sums itself, which is faster than another task.
+# The driver adds up to this many sums itself, which is faster than another task.
 _MERGED_BY_DRIVER = 2
 # Up to this many bytes for all workers together, the driver sends parameters to each of them along with the task; more
 # are passed from worker to worker.

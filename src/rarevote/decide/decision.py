@@ -76,7 +76,7 @@ class Decision:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Name of the decided class per item; None where there is no answer."""
+        """Name of the decided class per item; None if there is no answer."""
         names = object_array([*self.classes.tolist(), None])  # index -1 picks the last one
         return np.asarray(names[self.codes])
 

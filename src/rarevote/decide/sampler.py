@@ -10,7 +10,7 @@
 This is CC-Rasch with difficulties reduced to two levels (``v`` lets a hard task affect a good worker more than a
 poor one), with errors that can prefer one class to another, and without maximisation: a Gibbs sampler draws everything
 in turn. A fit that trusts a single estimate of every ability and difficulty makes a rare class look more frequent than
-it is, because every worker has seen few of its tasks and unusual tasks of the frequent class are taken for it; draws
+it is, because every worker has seen few of its tasks and unusual tasks of the frequent class look like it; draws
 keep that uncertainty.
 
 Tasks are sorted by their number of votes, in descending order. The votes at position ``j`` then belong to the first

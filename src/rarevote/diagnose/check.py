@@ -49,7 +49,7 @@ QUESTIONS: Mapping[Question, str] = {
     "fit": "Does the model fit the votes?",
     "trust": "When not to trust the labels",
 }
-# Limits: the share of items without disagreement; the reliability of the votes on an item (Spearman–Brown formula).
+# Limits: the number of items without disagreement; the reliability of the votes on an item (Spearman–Brown formula).
 _MANY_AGREED = 50
 _LITTLE_RELIABILITY = 0.5
 # Limits: the share of votes of one annotator, or of annotators with too few votes to judge them.

@@ -54,7 +54,7 @@ __all__ = [
 _MAX_SHARED = 20_000_000
 # Each needs a sort of all items and many draws.
 _MAX_TRADE_OFFS = 8
-# Among many classes, a class with a smaller expected share is too small to report.
+# Among many classes, a class with fewer expected items is too small to report.
 _MIN_ITEMS = 10
 # A class with a larger share of the votes is not rare: unless it is named, all classes are treated alike.
 _MAX_SHARE_OF_RARE = 0.2

@@ -53,7 +53,7 @@ def pairs_with_later(votes: IntArray, end: IntArray) -> tuple[IntArray, IntArray
     """The positions of all pairs of a vote and a later vote on its task.
 
     Args:
-        votes: positions.
+        votes: positions of the first votes.
         end: end of the task of every vote, (N).
 
     >>> pairs_with_later(np.arange(4), np.array([3, 3, 3, 4]))

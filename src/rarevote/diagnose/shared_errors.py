@@ -44,7 +44,7 @@ _PAIRS_OF_NULLS = 40_000_000
 _TASKS_AT_ONCE = 1_000_000
 # As if every annotator had answered this many more items of a class like the average.
 _MADE_UP_VOTES = 4.0
-# A cluster outvotes the rest if that decides at least this many labels.
+# A cluster outvotes the rest if that decides at least this many labels, and this share of them.
 _MIN_OUTVOTED, _MANY_OUTVOTED = 3, 0.01
 
 

@@ -44,7 +44,7 @@ class Scorer:
     Attributes:
         names: names of the columns of features.
         of_values: scores from features; None if there were only predicted probabilities.
-        of_predictions: scores from predicted probabilities beside features; None if there are only one of both.
+        of_predictions: scores from predicted probabilities in addition to features; None unless both are given.
     """
 
     names: tuple[str, ...]

@@ -51,7 +51,7 @@ def _readable(title: str) -> Iterator[None]:
     """Turn errors of openpyxl into an error that the file is not a readable spreadsheet."""
     try:
         yield
-    except (InputError, MemoryError, Warning):  # a warning is raised only if Python is told to
+    except (InputError, MemoryError, Warning):  # a warning is raised only if Python is set to do so
         raise
     except Exception as error:  # openpyxl passes on all errors of its zip, XML and own layers
         raise InputError(f"{title}: not a readable spreadsheet ({type(error).__name__}: {error})") from None

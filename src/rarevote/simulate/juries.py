@@ -3,7 +3,7 @@
 Every judge answers every task. Judge r of a group uses, for each task and with probability ``together``, the random
 numbers of the whole group instead of their own:
 
-* ``"share"``: the group has one draw ``U`` and one wrong answer per task, and judge r errs where ``U < q_r``. So two
+* ``"share"``: the group has one draw ``U`` and one wrong answer per task, and judge r is wrong if ``U < q_r``. So two
   judges of a group with the same error rate q have errors that correlate by ``together^2``.
 * ``"copy"``: the others give the answer of the first judge of their group, right or wrong. Their errors correlate with
   that judge's by about ``together``, and with each other by about ``together^2``.

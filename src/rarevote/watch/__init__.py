@@ -2,7 +2,7 @@
 
 >>> from rarevote.watch import Files, LabelsWatch
 >>> watch = LabelsWatch(Files(["labels.csv"]), Path("watched"))  # doctest: +SKIP
->>> watch.poll()  # a round, or None where nothing is new  # doctest: +SKIP
+>>> watch.poll()  # a round, or None if nothing is new  # doctest: +SKIP
 """
 
 from rarevote.io.live.label_studio import Project, Pushed

@@ -3,8 +3,8 @@
 Tokens are of two kinds. A personal access token is a JWT, exchanged at ``/api/token/refresh/`` for a key that lasts
 five minutes; a legacy token is sent in the header unchanged. Both come from ``LABEL_STUDIO_API_KEY``.
 
-Our data on the server are marked: predictions have the model version "rarevote", and a task whose data have a
-column of ours say so in ``meta``: other columns are never overwritten, and ours are not shown to an expert.
+Our data on the server are marked: predictions have the model version "rarevote", and the ``meta``
+of a task lists our columns in its data: other columns are never overwritten, and ours are not shown to an expert.
 """
 
 from __future__ import annotations

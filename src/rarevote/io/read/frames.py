@@ -220,7 +220,7 @@ def _is_indexed(data: Any) -> bool:
 def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
     """Gold in which a task can have several labels, as in crowd-kit's Series.
 
-    Of several labels, the one that first occurs last in the data counts.
+    Of several labels, the one whose first occurrence in the data is the last counts.
 
     Returns:
         The label that counts for each task, and all other pairs of task and label.

@@ -50,7 +50,7 @@ def join_items(
     if not given:
         raise InputError(f"{title}: no items")
     try:
-        set(given)  # a list is not an id, even where it could be spelled like one
+        set(given)  # a list is not an id, even if it could be spelled like one
         names = list(dict.fromkeys(in_kind(given, annotations.tasks)))
     except TypeError:
         raise InputError(f"{title}: an id is a name or a number, not a list or an object") from None

@@ -170,7 +170,7 @@ def problems_in_memory(columns: Mapping[str, list[Any]], options: ReadOptions) -
 
 
 def _as_text(value: Any) -> Any:
-    """A cell as text, lists as JSON; None where it is missing."""
+    """A cell as text, lists as JSON; None if it is missing."""
     from rarevote.crowd.names import is_missing, spelling
 
     if hasattr(value, "tolist"):

@@ -33,7 +33,7 @@ _MODEL = re.compile(
     r"(chat)?gpt|openai|o[134]$|claude|opus|sonnet|haiku|anthropic|gemini|gemma|llama|vicuna|mi[sx]tral|qwen|deepseek|"
     r"phi\d|grok|cohere|falcon|(ro|de)?bert|llm|models?\d*$|judges?\d*$"
 )
-# Prefixes of columns with votes: a word, then the annotator.
+# Prefixes of columns with votes, before the name or number of the annotator.
 _VOTES = re.compile(
     r"(?i)(scores?|judges?|graders?|raters?|ratings?|annotators?|workers?|coders?|reviewers?|votes?|labell?ers?)([^a-z]|$)"
 )

@@ -59,8 +59,8 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
         accelerate: extrapolate every second step of the fused iteration (SQUAREM) if that raises the likelihood:
             about half the passes, the same optimum. With more than 100 000 votes, slow tasks are solved within a pass
-            and the abilities are mixed from the last steps (Anderson): with three or more classes, this halves them
-            again.
+            and the abilities are mixed from the last steps (Anderson): with three or more classes, this about
+            halves them again.
         dtype: "float64", or "float32" for the state of the tasks and within a pass: half their memory, posteriors
             within about ``tol``.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.

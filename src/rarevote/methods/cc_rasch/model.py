@@ -143,7 +143,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
         )
 
     def _precision(self) -> FloatArray:
-        """Inverse prior covariance of the intercepts: its diagonal where it is diagonal, else the matrix."""
+        """Inverse prior covariance of the intercepts: its diagonal if it is diagonal, else the matrix."""
         if self._intercepts_independent:
             spread = self.sigma_beta_mu if self.difficulty is not None else np.zeros(1)
             variance = self.sigma_alpha_mu**2 + spread**2

@@ -53,7 +53,7 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float32]]
         Writable float32 arrays with the shapes stated in the file.
 
     Raises:
-        WeightsError: The file is absent, too large, damaged, or holds anything but named float32 tensors.
+        WeightsError: The file is absent, too large, damaged, or contains anything but named float32 tensors.
     """
     file = Path(path)
     try:
