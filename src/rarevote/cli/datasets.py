@@ -58,7 +58,7 @@ def datasets(context: click.Context, data: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def list_all(context: click.Context, data: Path | None, as_json: bool) -> None:
-    """List the datasets, with size, imbalance and how to get each; also without the word list."""
+    """List the datasets, with size, imbalance and how to get each; the word "list" can be omitted."""
     before = context.parent.params if context.parent else {}  # options before the word
     _tell_list(data or before.get("data"), as_json or before.get("as_json", False))
 
@@ -104,7 +104,7 @@ def _count(value: int | None) -> str:
 @argument("name", help="Name of a dataset.", shell_complete=_dataset_names)
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Everything known about one dataset: sizes, source, licence as stated, overlap with others."""
+    """Show all information about one dataset: sizes, source, licence as stated, overlap with others."""
     from rarevote.study.datasets import find_dataset, locate
 
     info = find_dataset(name)
@@ -151,7 +151,7 @@ def fetch(names: tuple[str, ...], cache: Path | None) -> None:
 def import_file(
     name: str, file: Path, truth: Path | None, threshold: float, min_votes: int, cache: Path | None
 ) -> None:
-    """Add a dataset that cannot be downloaded from the raw file that its owners publish."""
+    """Import a dataset that cannot be downloaded, from the raw file that its owners publish."""
     from rarevote.study.datasets import import_cifar10h, import_jigsaw
 
     if name == "cifar10h":

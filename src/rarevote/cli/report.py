@@ -54,7 +54,7 @@ def report(
     anonymous: bool,
     as_json: bool,
 ) -> None:
-    """One HTML page to look at and pass on: what you have, how sure it is, what to do next."""
+    """Write one HTML page to read and share: what you have, how sure it is, what to do next."""
     from rarevote.audit.source import audit_of_labels
     from rarevote.io.read.crowd import title_of
     from rarevote.page.report import check_page_path

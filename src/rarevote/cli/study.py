@@ -74,7 +74,7 @@ with_trials = takes(
     epilog=examples("rarevote study paper --data datasets --out study", "rarevote study synthetic --out study"),
 )
 def study() -> None:
-    """Rerun the experiments: every table and figure, ours beside the paper's."""
+    """Rerun the experiments: every table and figure, with our results beside the paper's."""
 
 
 @study.verb(
@@ -98,7 +98,7 @@ def study() -> None:
 @click.option("--ablation/--no-ablation", default=True, help="Also run the ablation: class prior against model.")
 @talk_options
 def paper(out: Path, as_json: bool, **chosen: Any) -> None:
-    """All methods on all datasets of the paper: results, its tables, and how far ours are from the printed ones."""
+    """All methods on all datasets of the paper: results, tables, and differences from the printed figures."""
     from rarevote.study.paper import run_paper_study
     from rarevote.study.paper_page import publish_paper
 
@@ -140,7 +140,7 @@ def paper(out: Path, as_json: bool, **chosen: Any) -> None:
 @click.option("--hard-penalty", type=_SHARE, default=0.15, help="How much lower the accuracy is on a hard task.")
 @quiet_option
 def synthetic(trials: Trials, **crowd: Any) -> None:
-    """Made-up crowds: recall of the rare class as its specialists vanish, by imbalance, and by votes per task."""
+    """Simulated crowds: recall of the rare class as its specialists vanish, by imbalance, and by votes per task."""
     from rarevote.study.synthetic import CrowdSettings, SyntheticStudy
 
     trials.run(SyntheticStudy(_runnable(trials.methods), trials.seeds, crowd=CrowdSettings(**crowd)))
@@ -158,7 +158,7 @@ def synthetic(trials: Trials, **crowd: Any) -> None:
 )
 @quiet_option
 def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
-    """Methods that learn from gold against CC-Rasch without and with it, by share of gold."""
+    """Methods that learn from gold compared with CC-Rasch with and without gold, by share of gold."""
     from rarevote.study.gold import GoldStudy, choose_datasets
 
     wanted = _known_methods(trials.methods)
@@ -190,7 +190,7 @@ def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
 @jobs_option
 @quiet_option
 def features(out: Path, data: Path, n_jobs: int | None, **chosen: Any) -> None:
-    """What features add to votes: our fit with and without, and rivals that use them, by votes per item."""
+    """What features add to votes: our fit with and without features, and rival methods, by votes per item."""
     from rarevote.study.feature_contenders import choose_contenders
     from rarevote.study.feature_sets import find_feature_sets
     from rarevote.study.features import FeatureStudy, check_levels
@@ -218,7 +218,7 @@ def features(out: Path, data: Path, n_jobs: int | None, **chosen: Any) -> None:
 @click.option("--items", type=click.IntRange(min=80), default=4000, help="Number of items.")
 @quiet_option
 def theory(trials: Trials, items: int) -> None:
-    """The jury condition against simulation: when majority vote recovers the rare class, and when it cannot."""
+    """The jury condition and simulations: when a majority vote recovers the rare class, and when it cannot."""
     from rarevote.study.theory import METHODS, TheoryStudy
 
     trials.run(TheoryStudy(_runnable(trials.methods or list(METHODS)), trials.seeds, items))
@@ -245,7 +245,7 @@ def theory(trials: Trials, items: int) -> None:
 @click.option("--peer-python", envvar=PEER_PYTHON, help="A Python that has crowd-kit. Default: this one.")
 @quiet_option
 def speed(out: Path, methods: list[str] | None, sizes: list[str], time_limit: float, peer_python: str | None) -> None:
-    """Time and memory of our methods and of crowd-kit, each fit in a process of its own."""
+    """Time and memory of our methods and of crowd-kit, with each fit in a separate process."""
     from rarevote.study.speed import METHODS, OURS, PEER, SpeedStudy, find_installation
 
     chosen, numbers = _known_methods(methods) or METHODS, _sizes(sizes)

@@ -227,7 +227,7 @@ def _rare_option(*names: str) -> Any:
 with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)
 with_fit_and_rare = takes(FitOptions, *_FIT, _rare_option("--rare"))
-#: the same if nothing else is found
+#: the same, with ``--find`` as another name of ``--rare``
 with_fit_and_find = takes(FitOptions, *_FIT, _rare_option("--rare", "--find"))
 
 
