@@ -24,23 +24,18 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 def sections() -> str:
     """A section for every command, with its help."""
-    return "\n\n".join(f"## {name}\n\n```text\n{text.rstrip()}\n```" for name, text in commands(app, ("rarevote",)))
+    # Its settings too: click keeps the option --help of a command as it was first asked for.
+    context = click.Context(app, info_name="rarevote", **app.context_settings)
+    return "\n\n".join(f"## {name}\n\n```text\n{text.rstrip()}\n```" for name, text in commands(app, context))
 
 
-def commands(group: click.Group, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def commands(group: click.Group, parent: click.Context) -> Iterator[tuple[str, str]]:
     """The name of every command and its help."""
-    parent = click.Context(group, info_name=" ".join(path))
     for name in group.list_commands(parent):
         command = group.get_command(parent, name)
         if command is None or command.hidden:
             continue
-        context = click.Context(
-            command,
-            info_name=" ".join((*path, name)),
-            terminal_width=_WIDTH,
-            max_content_width=_WIDTH,
-            show_default=True,
-        )
-        yield " ".join((*path[1:], name)), command.get_help(context)
+        context = click.Context(command, info_name=name, parent=parent, terminal_width=_WIDTH, max_content_width=_WIDTH)
+        yield context.command_path.removeprefix("rarevote "), command.get_help(context)
         if isinstance(command, click.Group):
-            yield from commands(command, (*path, name))
+            yield from commands(command, context)
