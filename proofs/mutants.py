@@ -1,6 +1,6 @@
 """Do the tests notice a change? A seeded sample of mutants: one operator, number, condition or statement changed each.
 
-    python -m proofs.mutants [--mutants 400] [--minutes 120] [--at-once 2] [--work prove-work/mutants]
+    python -m proofs.mutants [--mutants 400] [--seed 1] [--minutes 120] [--at-once 2] [--work prove-work/mutants]
 
 Over audit, decide, io/read, crowd and methods, compiled kernels apart (they are compared with plain NumPy passes).
 First the tests run once, to note which functions each test calls (:mod:`proofs.tests_by_function`). A mutant is then
@@ -12,6 +12,9 @@ again, unless it survived and ``--again`` is given. Writes docs/evidence/mutants
 failed, or did not end), *survived* (no test failed) or *not tested* (no test calls the function).
 ``proofs/mutants_equivalent.csv`` lists survivors that change no behaviour, with the reason; these are *equivalent*.
 Decided mutants are all others. A row has a hash of the code of its file; ``make release-check`` compares it.
+
+Tests are added for survivors, so a sample says less about other changes once it was used. Another ``--seed`` draws
+mutants that no test was written for; its evidence is a file of its own (``mutants-2.csv``).
 """
 
 from __future__ import annotations
@@ -342,6 +345,7 @@ def known_reasons() -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--minutes", type=float, help="none is started after so many")
     parser.add_argument("--at-once", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--work", type=Path, default=Path("prove-work") / "mutants")
@@ -359,7 +363,7 @@ def main() -> None:
     known = {one["key"]: one for one in map(json.loads, lines)}
     if options.again:
         known = {key: one for key, one in known.items() if one["outcome"] == "killed"}
-    chosen = sample(options.mutants, options.layers.split(","))
+    chosen = sample(options.mutants, options.layers.split(","), options.seed)
     copies = Copies(options.work.resolve(), options.at_once)
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     results: list[dict[str, Any]] = []
@@ -395,7 +399,8 @@ def main() -> None:
     killed, equivalent = (sum(row["outcome"] == name for row in rows) for name in ("killed", "equivalent"))
     print(f"{killed} of {len(rows) - equivalent} decided mutants killed, {equivalent} equivalent")
     if not options.dry and rows:
-        print(evidence.write("mutants", rows, command="make prove-mutants").relative_to(evidence.REPOSITORY))
+        name, command = ("mutants", "make prove-mutants") if options.seed == 1 else (f"mutants-{options.seed}", None)
+        print(evidence.write(name, rows, command=command).relative_to(evidence.REPOSITORY))
 
 
 if __name__ == "__main__":

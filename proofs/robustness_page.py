@@ -104,9 +104,20 @@ def summary_table() -> str:
     return table(["tried", "how often", "on", "findings"], rows)
 
 
-def _mutants() -> list[dict[str, str]]:
+def _mutants(name: str = "mutants") -> list[dict[str, str]]:
     """The mutants that were tried; none before the first run."""
-    return read("mutants") if (evidence.EVIDENCE / "mutants.csv").exists() else []
+    return read(name) if (evidence.EVIDENCE / f"{name}.csv").exists() else []
+
+
+def second_sample_text() -> str:
+    """How many mutants of a sample were killed for which no test was written."""
+    decided = [row["outcome"] == "killed" for row in _mutants("mutants-2") if row["outcome"] != "equivalent"]
+    if not decided:
+        return "A second sample was not tried yet."
+    return (
+        f"Of {len(decided)} mutants of a second sample, drawn afterwards with another seed, they noticed "
+        f"{sum(decided)} ({100 * sum(decided) / len(decided):.0f}%)."
+    )
 
 
 def mutants_table() -> str:

@@ -62,8 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("folder")
-def test_sums_are_those_of_the_rows() -> None:
+def test_sums_are_those_of_the_rows(folder: Path) -> None:
     summary = robustness_page.summary_table()
     assert (
         "| 800 to 1,200 per input | 2 inputs | 0 wrong answers, 1 foreign exceptions, 2 hangs, 3 crashes, " in summary
@@ -77,6 +76,10 @@ def test_sums_are_those_of_the_rows() -> None:
     assert "| report | 11 | 7 | 0 | 0 | 0 | 0 | 1, 0, 5, 0, 0 |" in robustness_page.faults_table()
     assert "| `audit` | 2 | 1 | 0 | 0 | 1 | 100% |" in robustness_page.mutants_table()
     assert "| all | 4 | 1 | 1 | 1 | 1 | 33% |" in robustness_page.mutants_table()
+    assert robustness_page.second_sample_text() == "A second sample was not tried yet."
+    (folder / "mutants-2.csv").write_bytes((folder / "mutants.csv").read_bytes())
+    assert "Of 3 mutants of a second sample" in robustness_page.second_sample_text()
+    assert robustness_page.second_sample_text().endswith("noticed 1 (33%).")
     assert "| `audit/a.py:3` | `a \\| b → a & b` | never both |" in robustness_page.survivors_table()
     assert "| `crowd/b.py:4` | `1 → 2` | no test notices it |" in robustness_page.survivors_table()
     assert "| 2026-01-02 | abc | `python -m benchmarks.some` | in csv, model; not run: 35 of 37 rows |" in (
