@@ -322,7 +322,7 @@ def test_names_given_by_hand(options: dict[str, Any], message: str) -> None:
 # gold
 
 GOLD = "a mapping from task to label, a Series indexed by task, a frame with a task and a label column"
-OUT = "remove those rows"
+OUT = "remove the rows"
 
 BAD_GOLD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
     "Series with NaN": (lambda: pd.Series({"a": "no", "b": np.nan}), MissingValuesError, OUT),
