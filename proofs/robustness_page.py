@@ -128,7 +128,7 @@ def mutants_table() -> str:
         own = [row for row in rows if layer in ("", row["layer"])]
         counts = [sum(row["outcome"] == outcome for row in own) for outcome in _OUTCOMES]
         decided = len(own) - counts[-1]
-        share = f"{100 * counts[0] / decided:.0f}%" if decided else ""
+        share = f"{100 * counts[0] // decided}%" if decided else ""  # never rounded up to 100%
         found.append([f"`{layer}`" if layer else "all", str(len(own)), *map(str, counts), share])
     return table(["layer", "mutants", *_OUTCOMES, "killed of those not equivalent"], found)
 
