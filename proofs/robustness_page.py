@@ -147,7 +147,10 @@ def survivors_table() -> str:
 
 def _why(row: Row) -> str:
     return (
-        row["reason"] or {"survived": "no test notices it", "not tested": "no test calls the function"}[row["outcome"]]
+        row["reason"]
+        or {"survived": "none of the tests tried noticed it", "not tested": "no test calls the function"}[
+            row["outcome"]
+        ]
     )
 
 

@@ -81,7 +81,7 @@ def test_sums_are_those_of_the_rows(folder: Path) -> None:
     assert "Of 3 mutants of a second sample" in robustness_page.second_sample_text()
     assert robustness_page.second_sample_text().endswith("noticed 1 (33%).")
     assert "| `audit/a.py:3` | `a \\| b → a & b` | never both |" in robustness_page.survivors_table()
-    assert "| `crowd/b.py:4` | `1 → 2` | no test notices it |" in robustness_page.survivors_table()
+    assert "| `crowd/b.py:4` | `1 → 2` | none of the tests tried noticed it |" in robustness_page.survivors_table()
     assert "| 2026-01-02 | abc | `python -m benchmarks.some` | in csv, model; not run: 35 of 37 rows |" in (
         robustness_page.state_table()
     )
