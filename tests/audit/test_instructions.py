@@ -8,6 +8,7 @@ import pytest
 
 from rarevote.audit.instructions import Instructions, read_instructions
 from rarevote.errors import InputError, ParameterError
+from tests.audit.worlds import started
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
@@ -50,3 +51,20 @@ def test_definitions_are_of_classes_in_their_own_type() -> None:
     assert Instructions("Why?").of_classes([0, 1]) == Instructions("Why?")
     with pytest.raises(ParameterError, match="--define: 'crack' is not a class; the classes are defect, sound"):
         Instructions(None, (("crack", "a break"),)).of_classes(["defect", "sound"])
+
+
+def test_an_audit_checks_definitions_against_its_classes() -> None:
+    broken = Instructions(None, (("defect", "a break"),))
+    other = Instructions(None, (("dirt", "not a break"),))
+    assert started(60, instructions=broken)[0].plan.instructions == broken
+    assert started(60, instructions=other, classes=["defect", "dirt", "sound"])[0].plan.instructions == other
+    with pytest.raises(ParameterError, match="--define: 'dirt' is not a class; the classes are defect, not defect"):
+        started(60, instructions=other)
+
+
+def test_a_text_has_at_most_4000_characters() -> None:
+    longest = "x" * 4000
+    assert Instructions(longest, (("defect", longest),)).definition("defect") == longest
+    for question, definitions in ((longest + "x", ()), (None, (("defect", longest + "x"),))):
+        with pytest.raises(ParameterError, match="must be text of at most 4,000 characters"):
+            Instructions(question, definitions)

@@ -134,6 +134,28 @@ def test_scores_and_costs_out_of_range_are_named(change: Callable[[dict[str, Any
         Audit.from_json(json.dumps(plan))
 
 
+def test_a_round_with_open_answers_before_another_is_refused() -> None:
+    audit, truth = started(600)
+    audit.answer({task: truth[task] for task in audit.round(10)})
+    audit.round(10)
+    plan = json.loads(audit.to_json())
+    plan["rounds"][0]["answers"][4] = None
+    with pytest.raises(InputError, match="the plan is damaged: round 1 has open answers, but round 2 was drawn"):
+        Audit.from_json(json.dumps(plan))
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        (None, ["defect", False]),
+        (["defect"], ["defect", False]),
+        (["sound", "defect", "dirt"], ["sound", "defect", "dirt"]),
+    ],
+)
+def test_an_expert_can_always_say_no(classes: list[str] | None, labels: list[Any]) -> None:
+    assert started(60, classes=classes)[0].plan.labels == labels
+
+
 @pytest.mark.parametrize("change", DAMAGES)
 def test_damage_of_any_kind_is_an_error_of_ours(change: Callable[[dict[str, Any]], None]) -> None:
     audit, _ = finished()
@@ -286,6 +308,15 @@ def test_the_certificate_names_earlier_audits_and_says_what_it_rests_on() -> Non
     assert "1 earlier audit of the same labels" in record["relative_to"]
     assert "expert's labels" in record["relative_to"]
     assert not record["certified"]
+
+
+def test_estimates_that_do_not_exist_are_null_in_the_certificate() -> None:
+    # All items reviewed and none of the class: no recall.
+    audit = Audit.start(range(60), np.linspace(0.3, 0.01, 60), name="x", target=0.9, seed=2)
+    audit.answer(dict.fromkeys(audit.round(60), False))
+    estimates = json.loads(to_text(audit.certificate()))["estimates"]
+    assert estimates["recall"] == {"middle": None, "low": None, "high": None}
+    assert estimates["prevalence"] == {"middle": 0.0, "low": 0.0, "high": 0.0}
 
 
 # --------------------------------------------------------------------------------------------------------------------

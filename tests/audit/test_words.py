@@ -42,6 +42,9 @@ def test_status_keeps_the_two_claims_apart() -> None:
     )
     assert f"SUPPORTED: flag {len(audit.final_list(audit.supported)):,} items (by assumption, not proved)." in said
     assert re.search(r"“defect”: \d+\.\d% \(\d+\.\d to \d+\.\d\)", said)
+    precision = audit.estimate.precision
+    between = f"({precision.low:.2f} to {precision.high:.2f})"
+    assert f"Precision of the certified list {precision.middle:.2f} {between}." in said
     assert "Stopped: more reviews would cost more than they save." in said
     running, truth = started(1500)
     review = running.round()
@@ -100,6 +103,7 @@ def test_without_positives_a_bound_and_no_recall() -> None:
     assert f"there are at most {audit.most_positives} of them" in said
     assert "CERTIFIED" not in said
     assert "recall at least" not in said
+    assert "Precision" not in said
     assert certified_words(audit) == "nothing yet."
 
 
