@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -208,6 +209,14 @@ def test_too_many_classes() -> None:
 def test_columns_of_different_length() -> None:
     with pytest.raises(InputError, match="same length"):
         Annotations.from_arrays([1, 2], [1], [1, 2])
+
+
+def test_series_in_another_order() -> None:
+    frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
+    crowd = Annotations.from_arrays(frame["task"], frame["worker"], frame["label"])
+    assert rows_of(crowd) == [(1, "a", "x"), (1, "b", "y"), (2, "a", "y")]
+    with pytest.raises(InputError, match="the index of label is not that of task: rows in another order"):
+        Annotations.from_arrays(frame["task"], frame["worker"], frame["label"].iloc[::-1])
 
 
 def test_two_dimensional_columns() -> None:

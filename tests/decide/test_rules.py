@@ -287,6 +287,8 @@ def test_the_label_of_a_flagged_tail_is_a_grade_with_a_vote() -> None:
     tail = FlagAbove(RareClass((2, 1), ">=1", is_tail=True), 0.5)
     p = [[0.1, 0.3, 0.6]] * 3
     assert codes_of(tail, batch(p, [[1, 1, 0], [1, 0, 1], [0, 1, 1]])) == [1, 2, 2]
+    # Also where labels need no votes; without a vote for the tail, its most probable grade.
+    assert codes_of(tail, batch(p, [[1, 1, 0], [1, 0, 1], [2, 0, 0]]), only_voted=False) == [1, 2, 2]
 
 
 def test_features_need_no_vote_unless_votes_are_asked_for() -> None:
@@ -367,6 +369,8 @@ def test_rules_by_name() -> None:
         ({"decide": "balanced", "cap": 3}, "decide and cap cannot be used together"),
         ({"costs": "a:b=1", "min_recall": {"a": 0.5}}, "costs and min_recall cannot be used together"),
         ({"abstain_below": 1.5}, "above 0 and at most 1"),
+        ({"min_recall": {"a": 0.9}, "confidence": 1.0}, "confidence must lie between 0 and 1, got 1.0"),
+        ({"min_recall": {"a": 0.9}, "confidence": 0.0}, "confidence must lie between 0 and 1, got 0.0"),
     ],
 )
 def test_rules_that_cannot_be(given: dict[str, Any], message: str) -> None:
