@@ -126,6 +126,16 @@ def test_tables_that_cannot_be(tmp_path: Path, text: str, score: str, said: str)
         read_scores([str(tmp_path / "s.csv")], score)
 
 
+def test_null_and_absent_fields_of_json_are_blank(tmp_path: Path) -> None:
+    items = [{"id": "a", "p": 0.5, "truth": "yes"}, {"id": "b", "p": None, "truth": None}, {"id": "c", "truth": "no"}]
+    (tmp_path / "s.json").write_text(json.dumps(items))
+    found = read_scores([str(tmp_path / "s.json")], "p", gold_column="truth")
+    np.testing.assert_array_equal(found.scores, [0.5, np.nan, np.nan])
+    assert found.crowd.gold == {"a": "yes", "c": "no"}
+    assert found.crowd.population.tolist() == ["a", "b", "c"]
+    assert found.crowd.annotations.n_tasks == 0
+
+
 def test_no_scores_at_all(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("id,p\n1,\n2,\n")
     items = read_scores([str(tmp_path / "s.csv")], "p")

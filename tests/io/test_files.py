@@ -13,6 +13,7 @@ import pytest
 
 from rarevote import Annotations, CCRasch
 from rarevote.errors import ColumnsError, InputError, MissingValuesError
+from rarevote.io.read.crowd import read
 from rarevote.io.read.csv_text import Delimited, Dialect, explain, read_header, repeated_names, undecodable_line
 from rarevote.io.read.encode import Choice, from_json_text, loaded
 from rarevote.io.read.options import ReadOptions
@@ -312,6 +313,12 @@ def test_probabilities_are_not_annotators() -> None:
 
 def test_columns_without_a_header_have_numbers() -> None:
     assert read_header(b"b\t7\tyes\n", complete=True, title="x", has_header=False).columns == ["1", "2", "3"]
+
+
+def test_gold_needs_no_header_if_the_votes_have_none(tmp_path: Path) -> None:
+    votes = write(tmp_path / "votes.txt", "a\t7\tyes\nb\t7\tno\na\t8\tyes\n")
+    crowd = read(votes, has_header=False, columns={"worker": "1", "task": "2", "label": "3"})
+    assert crowd.known(write(tmp_path / "gold.txt", "7\tno\n8\tyes\n")) == {"7": "no", "8": "yes"}
 
 
 def test_a_header_beyond_the_limit() -> None:

@@ -351,6 +351,10 @@ def test_only_a_bar_is_never_part_of_a_name() -> None:
     assert split_cells(["in; out", "no"]) == ([("in; out",), ("no",)], None)
 
 
+def test_null_in_a_json_list_is_not_a_choice() -> None:
+    assert split_cells(['["rust", null]', "[null]", '[1, "dent"]']) == ([("rust",), (), ("1", "dent")], None)
+
+
 def test_columns_of_choices_have_at_most_twenty_values() -> None:
     spellings = ["".join(letters) for letters in product("yY", "eE", "sS")]
     spellings += ["".join(letters) for letters in product("tT", "rR", "uU", "eE")]

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
+from rarevote.decide.probabilities import Smoothed, Tempered
 from rarevote.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, RarevoteWarning
 from rarevote.io.read.crowd import read
 from rarevote.methods.registry import METHODS, find_method
@@ -125,6 +126,13 @@ def test_a_frame_is_not_changed() -> None:
 def test_a_single_vote_is_the_label() -> None:
     for model in (CCRasch(), MajorityVote()):
         assert model.fit((["t"], ["w"], ["b"]), classes=["a", "b"]).labels_.to_dict() == {"t": "b"}
+
+
+def test_only_shares_of_votes_are_smoothed() -> None:
+    for model, kind in ((DawidSkene(), Tempered), (MajorityVote(), Smoothed)):
+        calibration = model.fit(FRAME).calibration_
+        assert calibration is not None
+        assert type(calibration.calibrator) is kind
 
 
 def test_only_public_results_end_in_an_underscore() -> None:

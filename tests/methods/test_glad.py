@@ -321,6 +321,11 @@ def test_labels_priors_and_prior_are_one() -> None:
         GLAD(labels_priors=given, prior="estimate").fit(votes)
 
 
+def test_named_classes_need_a_prior_too() -> None:
+    with pytest.raises(ParameterError, match=r"classes are \[0, 1, 2, 3\], got \[0, 1, 2\]"):
+        GLAD(labels_priors={0: 0.2, 1: 0.5, 2: 0.3}).fit(random_crowd(15), classes=[3])
+
+
 @pytest.mark.parametrize(
     "options",
     [

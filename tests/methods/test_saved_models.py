@@ -102,6 +102,13 @@ def test_what_is_known_of_workers_comes_back(tmp_path: Path) -> None:
         assert np.array_equal(back.to_numpy(), getattr(model, attribute).to_numpy())
 
 
+def test_a_loaded_model_has_no_items_and_no_gold(tmp_path: Path) -> None:
+    old, _, _ = crowds()
+    DawidSkene().fit(old).save(tmp_path / "model")
+    back = rarevote.load(tmp_path / "model")
+    assert (back.annotations_.n_tasks, back.gold_codes_.tolist()) == (0, [])
+
+
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         CCRasch().save(tmp_path / "model")

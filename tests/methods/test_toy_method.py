@@ -161,6 +161,12 @@ def test_it_is_saved_and_resumed(fitted: rarevote.Fitted, tmp_path: Path) -> Non
     assert (tmp_path / "toy.model").stat().st_size > 0
 
 
+def test_a_request_without_gold_has_an_empty_array() -> None:
+    crowd = Annotations.from_arrays(["a", "a", "b"], ["u", "v", "u"], ["yes", "no", "yes"])
+    request = Request(crowd)
+    assert (request.gold.tolist(), request.annotations) == ([], crowd)
+
+
 def test_what_it_does_not_declare_is_refused() -> None:
     with pytest.raises(ParameterError, match="toy cannot learn from gold"):
         Toy().fit(CROWD.arrays, {0: 1})
