@@ -160,18 +160,6 @@ def test_altered_answers_are_refused(tmp_path: Path, alter: str) -> None:
         read_saved_answers(path, of=record["of"], number=1, tasks=audit.plan.rounds[-1].tasks, labels=CLASSES)
 
 
-def test_answers_with_a_key_twice_are_refused(tmp_path: Path) -> None:
-    plan, _ = plan_file(tmp_path, 60)
-    record = saved_record(plan, [[0, 0, "2026-01-01T00:00:00Z"]])
-    path, tasks = tmp_path / "saved.json", Audit.load(plan).plan.rounds[-1].tasks
-    path.write_text(json.dumps(record))
-    (entry,) = read_saved_answers(path, of=record["of"], number=1, tasks=tasks, labels=CLASSES)
-    assert (entry.task, entry.label, entry.who) == (tasks[0], CLASSES[0], "anna")
-    path.write_text(json.dumps(record).replace('"who":', '"who": "eve", "who":'))
-    with pytest.raises(InputError, match=r"saved\.json: not a file of answers"):
-        read_saved_answers(path, of=record["of"], number=1, tasks=tasks, labels=CLASSES)
-
-
 def test_nothing_of_the_crowd_is_in_the_file_and_nothing_hostile_runs(browser: Browser, tmp_path: Path) -> None:
     write_sound(tmp_path / "a.wav")
     (tmp_path / "r.pdf").write_bytes(b"%PDF-1.4\n%%EOF\n")
