@@ -21,7 +21,8 @@ from rarevote.io.write.atomic import replacing
 
 # Errors that the readers of zip files and arrays raise for invalid bytes.
 _DAMAGE = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError,
-           RuntimeError, SyntaxError, tokenize.TokenError, OverflowError, IndexError, struct.error)  # fmt: skip
+           RuntimeError, SyntaxError, tokenize.TokenError, TypeError, OverflowError, IndexError,
+           struct.error)  # fmt: skip
 _BEGINS_WITH = (b"PK\x03\x04", b"PK\x05\x06")  # the second if there is no array
 
 
