@@ -6,6 +6,7 @@ The oracle is an encoder in plain Python that knows nothing of arrays: sets, ``s
 from __future__ import annotations
 
 import csv
+import datetime
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -395,6 +396,23 @@ def test_files(tmp_path: Path, file: str, votes: str) -> None:
     expected = encoded_by_hand(rows_of({role: rule(column) for role, column in VOTES[votes].items()}))
     check_crowd(crowd, expected)
     assert posterior(crowd) == posterior(as_crowd(expected))
+
+
+@pytest.mark.parametrize("file", ["votes.csv", "votes.parquet", "polars.parquet", "votes.arrow", "repeats.arrow"])
+def test_a_date_in_a_file_is_its_text_and_has_no_time(tmp_path: Path, file: str) -> None:
+    days = [datetime.date(2026, 11, day) for day in (17, 16, 18)]
+    times = [datetime.datetime(2026, 11, 17, hour, 2, 3) for hour in (12, 9, 10)]
+    columns = some_votes(days, times, ["no", "yes"], None)
+    FILES[file][0](columns, tmp_path / file)
+    crowd = rarevote.read(tmp_path / file, missing="drop")
+    check_crowd(
+        crowd.annotations, encoded_by_hand(rows_of({role: as_text(column) for role, column in columns.items()}))
+    )
+    # Gold can give dates as dates or as text, and results have the names of the input.
+    assert crowd.known({days[0]: "no"}) == crowd.known({"2026-11-17": "no"}) == {"2026-11-17": "no"}
+    rarevote.fit(crowd, "majority-vote").decide().write(tmp_path / "result.csv")
+    with (tmp_path / "result.csv").open(newline="") as handle:
+        assert [row["task"] for row in csv.DictReader(handle)] == ["2026-11-16", "2026-11-17", "2026-11-18"]
 
 
 # --------------------------------------------------------------------------------------------------------------------

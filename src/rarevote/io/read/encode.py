@@ -1,8 +1,9 @@
 """From files to integers, by DuckDB: rows are loaded, checked and encoded without passing through Python.
 
-Text is unchanged (``007`` stays ``007``), JSON values and typed columns keep their type. Names are encoded
-by joining a table of the distinct ones, numbered in sorted order, which DuckDB does in parallel. For large inputs, rows
-and names are kept in a temporary file, and names of tasks stay on disk until results are written.
+Text is unchanged (``007`` stays ``007``), JSON values and typed columns keep their type, except dates and times,
+which become text. Names are encoded by joining a table of the distinct ones, numbered in sorted order, which DuckDB
+does in parallel. For large inputs, rows and names are kept in a temporary file, and names of tasks stay on disk until
+results are written.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.sources import PARQUET, FileTable, asking, count_rows, translated
 
-# Types that NumPy supports; other types that are not nested become text.
+# Types that stay as they are; other types that are not nested become text. Dates and times become the text that a CSV
+# file has for them: NumPy would make the day 2026-11-17 the time 2026-11-17 00:00:00.
 _NATIVE = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE",
-    "BOOLEAN", "VARCHAR", "JSON", "DATE", "TIMESTAMP",
+    "BOOLEAN", "VARCHAR", "JSON",
 }  # fmt: skip
 _NESTED = ("STRUCT", "MAP", "UNION")
 # From this size on, rows and names are kept in a file rather than in memory.
