@@ -120,6 +120,8 @@ def enter(path: Path) -> None:
         frame = KINDS[kind](columns)
     except Exception as error:  # the library's word on what is no frame
         raise InputError(f"no frame: {type(error).__name__}") from None
+    if isinstance(frame, tuple) and len(frame) == len(ROLES):  # arrays without names: their order says what they are
+        columns = dict(zip(ROLES, columns.values(), strict=True))
     check_votes(rarevote.read(frame).annotations, expected_votes(columns), kind)
 
 

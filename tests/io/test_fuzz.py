@@ -132,6 +132,16 @@ def test_an_answer_that_is_not_what_the_file_says_is_a_finding(
 
 
 @pytest.mark.parametrize("kind", frames.KINDS)
+def test_columns_in_another_order_are_taken_by_place_without_names_and_by_name_with_them(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "KINDS", {kind: frames.KINDS[kind]})
+    path = tmp_path / "votes.columns"
+    path.write_text(json.dumps({name: VOTES[name] for name in ("task", "label", "worker")}))
+    frames.enter(path)
+
+
+@pytest.mark.parametrize("kind", frames.KINDS)
 def test_every_kind_of_frame_is_compared_with_its_columns(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = frames.expected_votes(VOTES)
     frame = frames.KINDS[kind](VOTES)
