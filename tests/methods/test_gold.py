@@ -204,3 +204,14 @@ def test_empty_input(method: type[Estimator]) -> None:
 def test_bad_parameters(model: Estimator) -> None:
     with pytest.raises(ParameterError):
         model.fit(columns(EDGES["one task"]), {"t": "a"})
+
+
+def test_rounding_does_not_decide_between_equal_sums_of_skills() -> None:
+    """Skills of 0.1 and 0.2 against 0.3: a tie, which goes to the first class in whatever order they are added."""
+    right = {"w1": 1, "w2": 2, "w3": 3}
+    rows = [(f"g{i}", worker, "a" if i < n else "b") for worker, n in right.items() for i in range(10)]
+    tied = [("t", "w1", "b"), ("t", "w2", "b"), ("t", "w3", "a")]
+    model = GoldMajorityVote().fit(columns(rows + tied), {f"g{i}": "a" for i in range(10)})
+    assert model.skills_.to_dict() == {"w1": 0.1, "w2": 0.2, "w3": 0.3}
+    assert model.labels_.to_dict()["t"] == "a"
+    assert model.predict(columns(tied)).to_dict() == {"t": "a"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count, check_number
-from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, normalise_rows
+from rarevote.crowd.numerics import Chooser, FloatArray, IntArray, first_of_best, normalise_rows
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import Fit, Request
@@ -19,6 +19,17 @@ from rarevote.methods.new_tasks import PredictsNewTasks
 
 # Scores closer than this are a tie: rounding must not decide between sums of equal skills.
 _DECIMALS_OF_TIES = 10
+_TIE = 1e-12  # likewise for shares, which are at most 1
+
+
+class FirstOfTied:
+    """The class with the largest share; among shares equal up to rounding, the first class in sorted order."""
+
+    def codes(self, posterior: FloatArray, votes: Callable[[], FloatArray]) -> IntArray:
+        """Class numbers of tasks."""
+        if not posterior.size:
+            return first_of_best(posterior)
+        return first_of_best(posterior >= posterior.max(axis=1, keepdims=True) - _TIE)
 
 
 class WeightedVote(PredictsNewTasks):
@@ -27,6 +38,11 @@ class WeightedVote(PredictsNewTasks):
     has_posterior = False
     takes_new_labels = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w"}
+
+    @property
+    def chooser(self) -> Chooser:
+        """The largest share: the order in which skills were added must not decide between equal ones."""
+        return FirstOfTied()
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         return shares_of(annotations, self._parameter("skills")[worker])
