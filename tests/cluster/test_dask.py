@@ -427,6 +427,16 @@ def test_generated_crowds_give_the_answer_of_one_machine(
     assert difference <= DASK_TOLERANCE
 
 
+def test_a_generated_crowd_of_two_grades_is_refused_and_not_compared(client: Any, tmp_path: Path) -> None:
+    case = Case.drawn(next(row for row in METHOD_ROWS if row.name == "anchored-ordered"), 20009)
+    assert case.crowd.classes == ["a", "d"]
+    assert local_is_dask(case, client, tmp_path) is None
+    votes = tmp_path / "votes.parquet"
+    pandas.DataFrame(case.crowd.rows, columns=["task", "worker", "label"]).to_parquet(votes)
+    with pytest.raises(InputError, match="only a, d of the grades have votes, and an order needs at least 3"):
+        Dask(tmp_path / "out", client=client).fit(case.made(), votes)
+
+
 def test_rows_that_workers_cannot_exchange_are_no_fault_of_ours(
     client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rarevote
+from rarevote.crowd.grades import MIN_GRADES
 from rarevote.em import local
 from rarevote.kernels import plain
 from rarevote.methods.base import Estimator
@@ -325,13 +326,19 @@ def decided_among_votes(case: Case) -> float:
     return float(sum(entry not in voted for entry in decided))
 
 
+def too_few_grades(case: Case) -> bool:
+    """Whether the method needs an order and the crowd has too few grades for one: dask refuses such a crowd."""
+    grades = case.made().grades if case.row.make().capabilities.ordered else None
+    return grades is not None and len(grades.met(np.array(case.crowd.classes))) < MIN_GRADES
+
+
 def local_is_dask(case: Case, client: Any, folder: Path) -> float | None:
     """Where the method runs on dask, the same probabilities and posteriors come from there."""
     import pandas
 
     from rarevote.cluster.fit import Dask
 
-    if not case.row.make().capabilities.dask:
+    if not case.row.make().capabilities.dask or too_few_grades(case):
         return None
     votes = folder / "votes.parquet"
     pandas.DataFrame(case.crowd.rows, columns=["task", "worker", "label"]).to_parquet(votes)
