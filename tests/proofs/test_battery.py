@@ -12,7 +12,8 @@ import pytest
 from benchmarks import evidence
 from proofs.battery import PROOFS, Job, Ledger, Proof, proof
 
-from proofs import battery, release, sources
+from proofs import battery, release, sources, whole_fits
+from tests.tables import METHOD_ROWS
 
 STAMP = {"date": "2026-01-02", "commit": "abc"}
 
@@ -133,6 +134,12 @@ def test_every_row_names_the_files_whose_functions_it_calls() -> None:
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     assert len(found) == len(ROWS)
     assert [line for line in found if line[2]] == []
+
+
+def test_a_start_drawn_in_the_order_of_workers_promises_nothing_of_other_names_for_them() -> None:
+    rows = {row.name: row for row in METHOD_ROWS}
+    assert whole_fits.whole_workers_permuted(whole_fits.WholeCase(rows["mace"], 100002)) is None
+    assert whole_fits.whole_workers_permuted(whole_fits.WholeCase(rows["majority-vote"], 100002)) == 0.0
 
 
 # --------------------------------------------------------------------------------------------------------------------
