@@ -58,7 +58,7 @@ UNKNOWN = "unknown without an audit"
 # Three times as many as draws of independent errors: three quarters of all.
 _N_DRAWS = 3 * N_DRAWS
 _FREEDOM = 4.0
-_EDGE = 1e-3  # the largest weight of a vote
+_EDGE = 1e-3  # probabilities are kept this far from 0 and 1
 _STEP = 0.1  # items whose logits round to the same multiple of this are in one bin
 _MIDDLE = int(np.rint(np.log((1.0 - _EDGE) / _EDGE) / _STEP))
 #: number of bins

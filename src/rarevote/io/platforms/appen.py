@@ -124,7 +124,7 @@ def _right_answers(value: Any, where: str) -> list[str]:
 _REASON = "_gold_reason"
 _UNIT, _WORKER, _TAINTED, _REJECTED = "_unit_id", "_worker_id", "_tainted", "_rejected"
 _TRUE = frozenset({"true", "1", "yes"})
-_SAMPLED_UNITS = 20_000  # rows used to find columns that differ within a unit; their cells are kept in memory
+_SAMPLED_UNITS = 20_000  # units used to find columns that differ within a unit; their cells are kept in memory
 
 _split = partial(choices_in_cell, separator="\n")
 

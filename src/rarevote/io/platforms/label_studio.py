@@ -284,7 +284,7 @@ def _choices(results: Any, where: str, collector: Collector, controls: Controls)
 
 _TASK, _ANNOTATOR = "id", "annotator"
 _OWN = frozenset({_TASK, _ANNOTATOR, "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "history"})
-_SAMPLED_TASKS = 20_000  # records used to find columns that differ within a task; part of each is kept in memory
+_SAMPLED_TASKS = 20_000  # tasks used to find columns that differ within a task; part of each is kept in memory
 
 
 def has_annotator(keys: Any) -> bool:

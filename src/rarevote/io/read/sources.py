@@ -41,7 +41,7 @@ from rarevote.io.unpacked import check_parquet
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
-_MAX_RECORD = 1 << 25  # bytes; DuckDB refuses longer paths
+_MAX_RECORD = 1 << 25  # bytes; DuckDB refuses longer records
 
 
 @dataclass(frozen=True)
