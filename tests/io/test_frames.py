@@ -189,7 +189,8 @@ def test_explicit_columns() -> None:
 
 def test_ambiguous_columns() -> None:
     frame = pd.DataFrame({"item": [1], "image": [2], "worker": [1], "label": [1]})
-    said = "several columns that could be the task: 'item', 'image'. Say which: columns={'task': 'item', 'worker':"
+    said = "several columns that could be the task: 'item', 'image'. Say which: "
+    said += "columns={'task': 'item', 'worker': 'worker', 'label': 'label'}"
     with pytest.raises(ColumnsError, match=re.escape(said)):
         MajorityVote().fit(frame)
 

@@ -398,7 +398,9 @@ def test_files(tmp_path: Path, file: str, votes: str) -> None:
     assert posterior(crowd) == posterior(as_crowd(expected))
 
 
-@pytest.mark.parametrize("file", ["votes.csv", "votes.parquet", "polars.parquet", "votes.arrow", "repeats.arrow"])
+@pytest.mark.parametrize(
+    "file", ["votes.csv", "votes.parquet", "polars.parquet", "votes.arrow", "repeats.arrow", "votes.xlsx"]
+)
 def test_a_date_in_a_file_is_its_text_and_has_no_time(tmp_path: Path, file: str) -> None:
     days = [datetime.date(2026, 11, day) for day in (17, 16, 18)]
     times = [datetime.datetime(2026, 11, 17, hour, 2, 3) for hour in (12, 9, 10)]

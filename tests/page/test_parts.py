@@ -185,12 +185,12 @@ def test_the_first_line_says_what_there_is_and_what_is_expected() -> None:
                          found.expected[k].prevalence.value, found.expected[k].prevalence.high))  # fmt: skip
     flagged = int((found.items.label == k).sum())
     assert lines.have_line(found) == (
-        f"60 items: {flagged} are flagged as “yes”, of about {middle} expected (90% interval: {low} to {high})."
+        f"60 items: {flagged} are flagged as “yes”; about {middle} are expected (90% interval: {low} to {high})."
     )
     known = described()
     assert known.truth is not None
     true = sum(known.truth.classes[code] == "yes" for code in known.truth.truth)
-    assert lines.have_line(known) == f"60 items: {flagged} are flagged as “yes”, of {true} by the truth."
+    assert lines.have_line(known) == f"60 items: {flagged} are flagged as “yes”; by the truth, {true} are."
 
 
 def test_the_second_line_is_the_verdict_of_a_check_or_the_truth() -> None:

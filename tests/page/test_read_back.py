@@ -225,12 +225,13 @@ def first_line(case: Case) -> str:
     n = case.labelled(case.rare)
     start = f"{count(case.n)} items: {count(n)} {'is' if n == 1 else 'are'} flagged as “{case.rare}”"
     if case.truth:
-        return f"{start}, of {sum(one == case.rare for one in case.truth.values())} by the truth."
+        n_true = sum(one == case.rare for one in case.truth.values())
+        return f"{start}; by the truth, {n_true} {'is' if n_true == 1 else 'are'}."
     value, low, high = case.expected(case.rare, "share")
     if high - low > 0.75:
         return f"{start}; how many are is unknown without an audit."
     ends = f"{count(case.n * low)} to {count(case.n * high)}"
-    return f"{start}, of about {count(case.n * value)} expected (90% interval: {ends})."
+    return f"{start}; about {count(case.n * value)} are expected (90% interval: {ends})."
 
 
 def second_line(case: Case) -> str:

@@ -75,6 +75,20 @@ def first_of_best(scores: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(scores.argmax(axis=1))
 
 
+#: Scores that differ by less than this, relative to the larger one, are equal: rounding must not decide between them.
+TIE = 1e-12
+
+
+def tied_with_best(scores: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which columns of each row are as good as the best one, up to rounding.
+
+    >>> tied_with_best(np.array([[0.1 + 0.2, 0.3, 0.2]])).tolist()
+    [[True, True, False]]
+    """
+    best = scores.max(axis=1, keepdims=True, initial=-np.inf)
+    return np.asarray(scores >= best - TIE * np.abs(best))
+
+
 # Cells per part: the work arrays stay in the cache, whatever the number of tasks.
 _CELLS = 1 << 16
 

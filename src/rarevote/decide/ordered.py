@@ -19,12 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.grades import Grades
-from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.numerics import TIE, FloatArray, IntArray, tied_with_best
 from rarevote.decide.balanced import DEFAULT_CAP, Balanced, balance_weights
 from rarevote.decide.rules import BoolArray, ItemBatch, Rule
-
-# Numbers this close to each other, relative to the larger, count as equal.
-_TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -92,9 +89,9 @@ class GradeRule(Rule):
             other = outside[_first_of_tied(scores, part.votes[:, outside], shares[outside])]
             top = scores.max(axis=1)
             no_grade = ~may[:, grades].any(axis=1) & (top >= 0)
-            tied = np.abs(top - best) <= _TIE * np.abs(best)
+            tied = np.abs(top - best) <= TIE * np.abs(best)
             # On a tie, as everywhere: more votes, then the grade.
-            votes_inside = np.where(weighed[:, grades] >= best[:, None] * (1 - _TIE), part.votes[:, grades], -1.0)
+            votes_inside = np.where(weighed[:, grades] >= best[:, None] * (1 - TIE), part.votes[:, grades], -1.0)
             wins = (top > best) & ~tied | (
                 tied & (part.votes[np.arange(len(other)), other] > votes_inside.max(axis=1, initial=-1.0))
             )
@@ -104,9 +101,8 @@ class GradeRule(Rule):
 
 def _first_of_tied(scores: FloatArray, votes: FloatArray, shares: FloatArray) -> IntArray:
     """The column with the best score of each row; on a tie, more votes, then the smaller share, the first."""
-    best = scores.max(axis=1, keepdims=True)
     order = np.lexsort((np.arange(len(shares)), shares))
-    tied = (scores >= best - _TIE * np.abs(best))[:, order]
+    tied = tied_with_best(scores)[:, order]
     return np.asarray(order[np.where(tied, votes[:, order], -1.0).argmax(axis=1)])
 
 
@@ -124,7 +120,7 @@ class Median(GradeRule):
     def inside(self, mass: FloatArray, places: FloatArray, votes: FloatArray, shares: FloatArray) -> IntArray:
         """The lowest grade at which the cumulative mass reaches half; at exactly half, one of the two middle grades."""
         below = np.cumsum(mass, axis=1)
-        half, slack = 0.5 * below[:, -1:], _TIE * below[:, -1:]
+        half, slack = 0.5 * below[:, -1:], TIE * below[:, -1:]
         rank = (below >= half - slack).argmax(axis=1)
         rows = np.flatnonzero(np.abs(below[np.arange(len(rank)), rank] - half[:, 0]) <= slack[:, 0])
         for i in rows.tolist():
@@ -189,5 +185,5 @@ class MeanGrade(GradeRule):
         total = mass.sum(axis=1)
         mean = (mass * places).sum(axis=1) / np.where(total > 0, total, 1.0)
         distance = np.abs(places - mean[:, None])
-        nearest = distance <= distance.min(axis=1, keepdims=True) + _TIE * (1.0 + np.abs(places).max(initial=0.0))
+        nearest = distance <= distance.min(axis=1, keepdims=True) + TIE * (1.0 + np.abs(places).max(initial=0.0))
         return _first_of_tied(nearest.astype(np.float64), votes, shares)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.grades import Grades
-from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.numerics import FloatArray, IntArray, picked, tied_with_best
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.costs import cost_matrix
 from rarevote.decide.expectations import World
@@ -27,8 +27,6 @@ BoolArray = NDArray[np.bool_]
 
 #: the label of an item without an answer
 ABSTAINED = -1
-# Scores this close to each other, relative to the best, count as equal.
-_TIE = 1e-12
 
 
 class ItemBatch(NamedTuple):
@@ -82,10 +80,9 @@ def best_class(scores: FloatArray, votes: FloatArray, shares: FloatArray, allowe
     if allowed is not None:
         stuck = ~allowed.any(axis=1, keepdims=True)
         scores = np.where(allowed | stuck, scores, -np.inf)
-    best = scores.max(axis=1, keepdims=True)
     # Classes in the order of precedence for a full tie: argmax takes the first.
     order = np.lexsort((np.arange(scores.shape[1]), -shares))
-    tied = (scores >= best - _TIE * np.abs(best))[:, order]
+    tied = tied_with_best(scores)[:, order]
     return np.asarray(order[np.where(tied, votes[:, order], -1.0).argmax(axis=1)], dtype=np.int64)
 
 

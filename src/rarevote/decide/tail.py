@@ -17,13 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import TIE, FloatArray
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.balanced import DEFAULT_CAP
 from rarevote.decide.rules import BoolArray
-
-# Numbers this near to each other, relative to the larger, are equal.
-_TIE = 1e-12
 
 
 def tail_flags(tail: RareClass, p: FloatArray, shares: FloatArray) -> BoolArray:
@@ -46,7 +43,7 @@ def tail_flags(tail: RareClass, p: FloatArray, shares: FloatArray) -> BoolArray:
         t, f = narrower.mass(p), min(float(narrower.mass(shares)), 1.0)
         odds = (1.0 - f) / f if f > 0 else np.inf
         mine, others = (min(max(weight, 1.0), DEFAULT_CAP) for weight in (odds, 1.0 / odds if odds else np.inf))
-        found |= t * mine >= (1.0 - t) * others * (1.0 - _TIE)
+        found |= t * mine >= (1.0 - t) * others * (1.0 - TIE)
     return found
 
 

@@ -115,11 +115,14 @@ def _copy_rows(rows: Iterator[tuple[Any, ...]], columns: Mapping[str, int], copy
 
 
 def _plain(value: Any) -> Any:
-    """A cell as a JSON value: whole numbers as integers, dates as text."""
+    """A cell as a JSON value: whole numbers as integers; dates and times as text, as in CSV and Parquet files.
+
+    A sheet stores a date as the midnight at its beginning, so midnight is a date.
+    """
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return value.isoformat()
+    if isinstance(value, datetime.datetime):
+        return str(value.date() if value.time() == datetime.time() else value)
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 

@@ -10,16 +10,12 @@ import numpy as np
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count, check_number
-from rarevote.crowd.numerics import Chooser, FloatArray, IntArray, first_of_best, normalise_rows
+from rarevote.crowd.numerics import Chooser, FloatArray, IntArray, first_of_best, normalise_rows, tied_with_best
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import Fit, Request
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
-
-# Scores closer than this are a tie: rounding must not decide between sums of equal skills.
-_DECIMALS_OF_TIES = 10
-_TIE = 1e-12  # likewise for shares, which are at most 1
 
 
 class FirstOfTied:
@@ -27,9 +23,7 @@ class FirstOfTied:
 
     def codes(self, posterior: FloatArray, votes: Callable[[], FloatArray]) -> IntArray:
         """Class numbers of tasks."""
-        if not posterior.size:
-            return first_of_best(posterior)
-        return first_of_best(posterior >= posterior.max(axis=1, keepdims=True) - _TIE)
+        return first_of_best(tied_with_best(posterior))
 
 
 class WeightedVote(PredictsNewTasks):
@@ -144,7 +138,7 @@ class ZeroBasedSkill(WeightedVote):
             if iteration % self.lr_steps_to_reduce == 0:
                 rate *= self.lr_reduce_factor
             scores = annotations.votes(skills[annotations.worker])
-            agreed = answers.agreement(first_of_best(scores.round(_DECIMALS_OF_TIES)))
+            agreed = answers.agreement(first_of_best(tied_with_best(scores)))
             moved = skills + rate * (agreed - skills)
             change = float(np.abs(moved - skills).max())
             skills = moved

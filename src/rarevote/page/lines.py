@@ -87,12 +87,15 @@ def have_line(found: Diagnosis) -> str:
     n_flagged = int(head.classes.n_labelled[rare])
     flagged = f"{items}: {count(n_flagged)} {'is' if n_flagged == 1 else 'are'} flagged as {name}"
     if found.truth is not None and found.truth.n_checked == found.n_items and head.truth is not None:
-        return f"{flagged}, of {count(head.truth.n_true_by_name[head.classes.names[rare]])} by the truth{without}."
+        n_true = head.truth.n_true_by_name[head.classes.names[rare]]
+        return f"{flagged}; by the truth, {count(n_true)} {'is' if n_true == 1 else 'are'}{without}."
     if not head.expected[rare].prevalence.is_told:
         return f"{flagged}; how many are is {UNKNOWN}{without}."
     low, high = head.classes.expected_low[rare], head.classes.expected_high[rare]
-    expected = f"about {count(head.classes.n_expected[rare])} expected (90% interval: {count(low)} to {count(high)})"
-    return f"{flagged}, of {expected}{without}."
+    expected = (
+        f"about {count(head.classes.n_expected[rare])} are expected (90% interval: {count(low)} to {count(high)})"
+    )
+    return f"{flagged}; {expected}{without}."
 
 
 def sure_line(found: Diagnosis, basis: Basis, weight: Weight) -> str:

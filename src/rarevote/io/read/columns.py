@@ -110,7 +110,7 @@ def find_columns(
             continue
         candidates = [name for name in found if plain_name(name) in names and name not in chosen.values()]
         if len(candidates) > 1:
-            named = {**dict.fromkeys(aliases, "..."), **chosen, role: candidates[0]}
+            named = {**_only_candidates(found, aliases), **chosen, role: candidates[0]}
             advice = f"Say which: {name_columns(named)}" if choosable else f"Rename the right one to {role!r}"
             raise ColumnsError(f"{where} has several columns that could be the {role}: {_listed(candidates)}. {advice}")
         if candidates:
@@ -125,6 +125,13 @@ def find_columns(
         )
         raise ColumnsError(f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. {advice}")
     return {role: chosen[role] for role in aliases}
+
+
+def _only_candidates(found: Sequence[str], aliases: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """For each role its column, or "..." if none or several could be it."""
+    own = {role: [role] if role in found else [name for name in found if plain_name(name) in names]
+           for role, names in aliases.items()}  # fmt: skip
+    return {role: names[0] if len(names) == 1 else "..." for role, names in own.items()}
 
 
 def preferred(columns: Mapping[str, str] | None, found: Sequence[str]) -> dict[str, str]:
