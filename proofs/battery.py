@@ -117,6 +117,12 @@ class Ledger:
             with self.path.open("a", encoding="utf-8") as handle:
                 handle.write(json.dumps(line) + "\n")
 
+    def findings(self, job: Job) -> int:
+        """How many findings the last run of a job had."""
+        one = proof(job.proof)
+        ran = [line["result"] for line in self.lines if Job(*(line[key] for key in Job._fields)) == job][-1:]
+        return sum(one.findings(figures) for figures in one.rows(job.row, ran)) if ran else 0
+
     def counted(self, name: str, row: str, code: str) -> list[Row]:
         """Of every part of a row, the line with the largest size that ran with this code."""
         largest: dict[int, Row] = {}
@@ -172,7 +178,7 @@ def run_child(text: str) -> None:
 
 
 class Progress:
-    """Says what was done and how long the rest takes.
+    """Says what was done, what was found and how long the rest takes.
 
     Args:
         jobs: all that are to be run.
@@ -185,8 +191,9 @@ class Progress:
         self._seconds: Counter[str] = Counter()
         self._sizes: Counter[str] = Counter()
 
-    def done(self, job: Job, seconds: float, failure: str) -> None:
+    def done(self, job: Job, seconds: float, failure: str, n_findings: int) -> None:
         """Note the end of a job."""
+        result = ", FAILED" if failure else f", {n_findings} FINDINGS" if n_findings else ""
         with self._lock:
             self._left.remove(job)
             self._seconds[job.proof] += round(seconds)
@@ -199,7 +206,7 @@ class Progress:
             number = self._total - len(self._left)
             print(
                 f"{number}/{self._total} {job.proof} {job.row}, part {job.part}: {seconds:.0f} s"
-                f"{', FAILED' if failure else ''}; about {rest / self._at_once / 60:.0f} min left",
+                f"{result}; about {rest / self._at_once / 60:.0f} min left",
                 flush=True,
             )
             if failure:
@@ -220,7 +227,7 @@ def run_all(jobs: Sequence[Job], ledger: Ledger, work: Path, *, at_once: int, mi
         failure = run_job(job, ledger, work)
         if failure:
             failed.append(job)
-        progress.done(job, time.monotonic() - begin, failure)
+        progress.done(job, time.monotonic() - begin, failure, 0 if failure else ledger.findings(job))
 
     with ThreadPoolExecutor(at_once) as pool:
         try:
@@ -237,12 +244,17 @@ def write_evidence(ledger: Ledger) -> list[Path]:
     for name in PROOFS:
         made: dict[str, list[Row]] = {}
         one = proof(name)
-        known: dict[str, list[Row]] = {job.row: [] for job in one.jobs(1.0)}
+        whole: Counter[str] = Counter()
+        for job in one.jobs(1.0):
+            whole[job.row] += job.size
+        known: dict[str, list[Row]] = {row: [] for row in whole}
         for row in known:
             code = digest(one.sources(row))
             if lines := ledger.counted(name, row, code):
                 results = [line["result"] for line in lines]
-                made[row] = [{**figures, "code": code, **_stamp(lines)} for figures in one.rows(row, results)]
+                scale = min(1.0, round(sum(line["size"] for line in lines) / whole[row], 3))
+                about = {"scale": scale, "code": code, **_stamp(lines)}
+                made[row] = [{**figures, **about} for figures in one.rows(row, results)]
         if made:
             for old in evidence.read(name) if (evidence.EVIDENCE / f"{name}.csv").exists() else ():
                 if one.row_of(old) in known and one.row_of(old) not in made:

@@ -8,10 +8,13 @@ tried with the tests that call its function, those of its layer first, until one
 package, so that the tree stays as it is.
 
 Resumable: outcomes are in ``results.jsonl`` of the work folder, and a mutant whose file did not change is not run
-again, unless it survived and ``--again`` is given. Writes docs/evidence/mutants.csv, a row a mutant: *killed* (a test
-failed, or did not end), *survived* (no test failed) or *not tested* (no test calls the function).
-``proofs/mutants_equivalent.csv`` lists survivors that change no behaviour, with the reason; these are *equivalent*.
-Decided mutants are all others. A row has a hash of the code of its file; ``make release-check`` compares it.
+again, unless it survived and ``--again`` is given. A mutant that the evidence calls killed, with the same code of its
+file, is not run again either, and keeps the date and commit of its row; with ``--all`` it is.
+
+Writes docs/evidence/mutants.csv, a row a mutant: *killed* (a test failed, or did not end), *survived* (no test failed)
+or *not tested* (no test calls the function). ``proofs/mutants_equivalent.csv`` lists survivors that change no
+behaviour, with the reason; these are *equivalent*. Decided mutants are all others. A row has a hash of the code of its
+file; ``make release-check`` compares it.
 
 Tests are added for survivors, so a sample says less about other changes once it was used. Another ``--seed`` draws
 mutants that no test was written for; its evidence is a file of its own (``mutants-2.csv``).
@@ -328,10 +331,20 @@ def rows_of(results: list[dict[str, Any]], reasons: Mapping[str, str]) -> list[d
         reason = reasons.get(named, "") if one["outcome"] != "killed" else ""
         outcome = "equivalent" if reason else one["outcome"]
         layer = next(layer for layer in LAYERS if one["place"].startswith(f"{layer}/"))
+        stamp = {name: one[name] for name in ("date", "commit") if name in one}
         rows.append(
             {"layer": layer, "place": one["place"], "change": one["change"], "outcome": outcome, "reason": reason}
+            | stamp
         )
     return sorted(rows, key=lambda row: (row["outcome"] == "killed", row["place"]))
+
+
+def killed_before(name: str) -> dict[tuple[str, str, str], dict[str, str]]:
+    """Rows of evidence that were killed, by file, code of the file and change."""
+    rows = evidence.read(name) if (evidence.EVIDENCE / f"{name}.csv").exists() else []
+    return {
+        (row["place"].partition(":")[0], row["code"], row["change"]): row for row in rows if row["outcome"] == "killed"
+    }
 
 
 def known_reasons() -> dict[str, str]:
@@ -352,6 +365,7 @@ def main() -> None:
     parser.add_argument("--layers", default=",".join(LAYERS), help="of these, with commas between")
     parser.add_argument("--record", action="store_true", help="record again which functions each test calls")
     parser.add_argument("--again", action="store_true", help="run those that survived again: tests were added")
+    parser.add_argument("--all", action="store_true", help="run those that the evidence calls killed, too")
     parser.add_argument("--dry", action="store_true", help="write no evidence")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -363,6 +377,8 @@ def main() -> None:
     known = {one["key"]: one for one in map(json.loads, lines)}
     if options.again:
         known = {key: one for key, one in known.items() if one["outcome"] == "killed"}
+    name = "mutants" if options.seed == 1 else f"mutants-{options.seed}"
+    before = {} if options.all else killed_before(name)
     chosen = sample(options.mutants, options.layers.split(","), options.seed)
     copies = Copies(options.work.resolve(), options.at_once)
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
@@ -374,6 +390,9 @@ def main() -> None:
         begin = time.monotonic()
         found, place = known.get(key), f"{mutant.file}:{mutant.line}"
         if found is None:
+            found = before.get((mutant.file, digest([f"src/rarevote/{mutant.file}"]), mutant.change(source)))
+        is_new = found is None
+        if found is None:
             if begin >= end:
                 return
             tests = chosen_tests(mutant, calls)
@@ -382,7 +401,7 @@ def main() -> None:
             found = {"key": key, "place": place, "change": mutant.change(source), "outcome": outcome, "said": said}
             found["seconds"] = round(time.monotonic() - begin, 1)
         with lock:
-            if key not in known:
+            if is_new:
                 with path.open("a", encoding="utf-8") as handle:
                     handle.write(json.dumps(found) + "\n")
                 print(
@@ -399,7 +418,7 @@ def main() -> None:
     killed, equivalent = (sum(row["outcome"] == name for row in rows) for name in ("killed", "equivalent"))
     print(f"{killed} of {len(rows) - equivalent} decided mutants killed, {equivalent} equivalent")
     if not options.dry and rows:
-        name, command = ("mutants", "make prove-mutants") if options.seed == 1 else (f"mutants-{options.seed}", None)
+        command = "make prove-mutants" if options.seed == 1 else None
         print(evidence.write(name, rows, command=command).relative_to(evidence.REPOSITORY))
 
 

@@ -6,7 +6,8 @@ Prints what is wrong, and ends with 1 if anything is:
 
 - the tree differs from its commit;
 - a row of any file in docs/evidence was measured on a tree that differed from its commit;
-- a row of the battery was measured with other code than that of today, is missing, or has findings;
+- a row of the battery was measured with other code than that of today, with fewer tries than ``make prove-all`` makes,
+  is missing, or has findings;
 - fewer than 400 mutants were tried, fewer than 92% of those that are not equivalent were killed, or the code of a file
   changed since;
 - a block of docs/robustness.md is not what the evidence says.
@@ -59,7 +60,10 @@ def problems() -> list[str]:
         for state in ("changed", "not run"):
             if rows_of := [row for row, now in states(name).items() if now == state]:
                 found.append(f"{name}.csv: {_MEANING[state]}: {', '.join(rows_of)}")
-        if broken := [row for row in evidence.read(name) if proof(name).findings(row)]:
+        measured = evidence.read(name)
+        if small := dict.fromkeys(proof(name).row_of(row) for row in measured if float(row.get("scale") or 0) < 1):
+            found.append(f"{name}.csv: tried less than make prove-all does: {', '.join(small)}")
+        if broken := [row for row in measured if proof(name).findings(row)]:
             found.append(f"{name}.csv: findings in {len(broken)} rows")
     return found + _mutants()
 

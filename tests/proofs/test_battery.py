@@ -209,9 +209,9 @@ def test_rows_that_did_not_run_keep_what_was_measured_before(toy: Path) -> None:
     filled(ledger, [Job("toy", "wide", 1, 4)], sources.digest(["pack"], toy))
     battery.write_evidence(ledger)
     rows = evidence.read("toy")
-    assert [(row["row"], row["tried"], row["commit"]) for row in rows] == [
-        ("wide", "8", "abc-dirty"),
-        ("small", "5", "abc"),
+    assert [(row["row"], row["tried"], row["scale"], row["commit"]) for row in rows] == [
+        ("wide", "8", "0.667", "abc-dirty"),
+        ("small", "5", "", "abc"),
     ]
     assert release.states("toy") == {"wide": "same", "small": "changed"}
 
@@ -241,6 +241,8 @@ def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_brok
     rows = evidence.read("toy")
     evidence.write("toy", rows[:1])
     assert release.problems() == ["toy.csv: never measured: small"]
+    evidence.write("toy", [{**rows[0], "scale": 0.1}, {key: text for key, text in rows[1].items() if key != "scale"}])
+    assert release.problems() == ["toy.csv: tried less than make prove-all does: wide, small"]
     evidence.write("toy", [{**rows[0], "tried": 1001}, rows[1]])
     assert release.problems() == ["toy.csv: findings in 1 rows"]
     evidence.write("toy", rows)
@@ -254,6 +256,26 @@ def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_brok
     mutated.write_text("x = 1\n")
     monkeypatch.setattr(evidence, "commit", lambda: "abc-dirty")
     assert release.problems() == ["the tree differs from its commit"]
+
+
+def test_findings_are_shown_when_the_job_ends(
+    toy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_job(job: Job, ledger: Ledger, work: Path) -> str:
+        del work
+        if job.row == "wide":
+            filled(ledger, [job], "same", result=1001 if job.part == 1 else 4)
+        return "" if job.row == "wide" else "it broke"
+
+    monkeypatch.setattr(battery, "run_job", run_job)
+    jobs = [Job("toy", "wide", 0, 4), Job("toy", "wide", 1, 4), Job("toy", "small", 0, 4)]
+    battery.run_all(jobs, Ledger(toy / "ledger.jsonl"), toy, at_once=1, minutes=None)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "toy" in line]
+    assert [line.partition(";")[0] for line in lines] == [
+        "1/3 toy wide, part 0: 0 s",
+        "2/3 toy wide, part 1: 0 s, 1 FINDINGS",
+        "3/3 toy small, part 0: 0 s, FAILED",
+    ]
 
 
 def test_time_that_is_over_starts_no_job(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
