@@ -115,9 +115,7 @@ def test_a_tail_is_the_headline(result: rarevote.Result, tmp_path: Path) -> None
     report = result.report(tmp_path / "true.html", truth=truth)
     severe = np.array([truth[task] in ("severe", "critical") for task in result.tasks.tolist()])
     recall = (severe & result.flagged).sum() / severe.sum()
-    assert report.headline == (
-        f"{N_ITEMS} items: {n_flagged} are flagged as “>=severe”; by the truth, {severe.sum()} are."
-    )
+    assert report.headline == (f"{N_ITEMS} items: {n_flagged} are flagged as “>=severe”; the truth has {severe.sum()}.")
     shown = text_of(tmp_path / "true.html")
     assert f" and {round(100 * recall)}% of all “>=severe” are found" in shown
 

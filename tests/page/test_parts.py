@@ -190,7 +190,7 @@ def test_the_first_line_says_what_there_is_and_what_is_expected() -> None:
     known = described()
     assert known.truth is not None
     true = sum(known.truth.classes[code] == "yes" for code in known.truth.truth)
-    assert lines.have_line(known) == f"60 items: {flagged} are flagged as “yes”; by the truth, {true} are."
+    assert lines.have_line(known) == f"60 items: {flagged} are flagged as “yes”; the truth has {true}."
 
 
 def test_the_second_line_is_the_verdict_of_a_check_or_the_truth() -> None:

@@ -225,8 +225,7 @@ def first_line(case: Case) -> str:
     n = case.labelled(case.rare)
     start = f"{count(case.n)} items: {count(n)} {'is' if n == 1 else 'are'} flagged as “{case.rare}”"
     if case.truth:
-        n_true = sum(one == case.rare for one in case.truth.values())
-        return f"{start}; by the truth, {n_true} {'is' if n_true == 1 else 'are'}."
+        return f"{start}; the truth has {sum(one == case.rare for one in case.truth.values())}."
     value, low, high = case.expected(case.rare, "share")
     if high - low > 0.75:
         return f"{start}; how many are is unknown without an audit."

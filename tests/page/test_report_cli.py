@@ -117,7 +117,7 @@ def test_the_page_of_the_example(tmp_path: Path) -> None:
     path = tmp_path / "rails.html"
     rarevote("report", example_files().labels, "--truth", example_files().truth, "-o", path, "-q")
     text = path.read_text(encoding="utf-8")
-    assert re.search(r"<h1>3,000 items: \d+ are flagged as “defect”; by the truth, 120 are\.</h1>", text)
+    assert re.search(r"<h1>3,000 items: \d+ are flagged as “defect”; the truth has 120\.</h1>", text)
     assert str(example_files().labels.parent) not in text
     assert path.stat().st_size < 1_000_000
 
@@ -182,7 +182,7 @@ def test_the_truth_of_items_without_votes_is_missed_as_in_a_score(tmp_path: Path
     assert scores["recall"]["yes"] == pytest.approx(recall)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     flagged = list(labels.values()).count("yes")
-    assert said["headline"] == f"60 items: {flagged} are flagged as “yes”; by the truth, 15 are; 5 items have no label."
+    assert said["headline"] == f"60 items: {flagged} are flagged as “yes”; the truth has 15; 5 items have no label."
     assert "By the truth of 60 items" in page
     assert f" and {100 * recall:.0f}% of all “yes” are found" in page
     assert "Against 60 true labels" in page

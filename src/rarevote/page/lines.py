@@ -88,7 +88,7 @@ def have_line(found: Diagnosis) -> str:
     flagged = f"{items}: {count(n_flagged)} {'is' if n_flagged == 1 else 'are'} flagged as {name}"
     if found.truth is not None and found.truth.n_checked == found.n_items and head.truth is not None:
         n_true = head.truth.n_true_by_name[head.classes.names[rare]]
-        return f"{flagged}; by the truth, {count(n_true)} {'is' if n_true == 1 else 'are'}{without}."
+        return f"{flagged}; the truth has {count(n_true)}{without}."
     if not head.expected[rare].prevalence.is_told:
         return f"{flagged}; how many are is {UNKNOWN}{without}."
     low, high = head.classes.expected_low[rare], head.classes.expected_high[rare]
