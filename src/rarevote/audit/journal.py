@@ -22,7 +22,7 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import cannot_write, flush_folder
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One line of the journal."""
 

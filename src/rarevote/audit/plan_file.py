@@ -63,7 +63,7 @@ PLANNER = 1
 Aim = Literal["certificate", "estimate"]
 
 
-@dataclass(frozen=True, slots=True)  # a long audit has thousands
+@dataclass(frozen=True)
 class Answer:
     """An expert's answer on an item, or the fact that it was closed as the worst case."""
 
@@ -245,7 +245,6 @@ def parse_plan(text: str) -> Plan:
         raise InputError(f"the plan is damaged: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
         raise InputError(f"the plan is damaged: {type(error).__name__} {shown(str(error), 200)}") from None
-    del record  # a long audit is large: not both in memory at once
     _check(plan)
     return plan
 
