@@ -31,7 +31,10 @@ from rarevote.audit import Audit, verify
 from rarevote.audit.journal import read_journal
 
 CLASSES = ["defect", "sound"]
-MAX_SECONDS, MAX_GROWTH = 0.050, 0.10
+MAX_SECONDS = 0.050
+# Bytes of resident memory per answer: an audit has all its answers in memory (about 400 bytes each), and the allocator
+# keeps some of what writing the plan took. What a request needs must be given back.
+MAX_GROWTH = 2_000
 
 
 def make_plan(folder: Path, n: int, *, rate: float, flag_cost: float, seed: int, text: bool = False) -> list[int]:
@@ -157,11 +160,11 @@ def answers_row(folder: Path, n: int) -> dict[str, Any]:
         before = memory(one)
         timed_answers(one, right, n - n // 10, times)
         after = memory(one)
-    growth = after / before - 1
+    growth = 1e6 * (after - before) / (n - n // 10)
     return {
         "figure": f"resident memory after {n // 10:,} and {n:,} answers in one session",
         "answers": len(times),
-        "value": f"{before:.1f} MB, {after:.1f} MB ({100 * growth:+.1f}%)",
+        "value": f"{before:.1f} MB, {after:.1f} MB ({growth:+,.0f} bytes per answer)",
         "seconds": f"{sum(way for _, way in times):.1f}",
         "holds": "yes" if growth < MAX_GROWTH and len(times) == n else "no",
     }
