@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rarevote
+from rarevote.audit import Audit
 from rarevote.crowd.arguments import check_count
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.names import as_name_array, in_kind, some_names
 from rarevote.crowd.numerics import dot, finite_or_none, log_prior_from_mass
-from rarevote.errors import ParameterError
+from rarevote.errors import InputError, ParameterError
 from rarevote.page.lines import pace
 
 
@@ -39,10 +41,48 @@ def test_a_message_lists_twelve_names() -> None:
         (["true", "FALSE"], [True, False], [True, False]),
         (["false"], [True], [False]),
         (["2", "a"], [2, "a"], [2, "a"]),
+        (["007", "1_0", "+7", "-3"], [7, 10], ["007", "1_0", "+7", -3]),  # other names, as they are among texts
+        (["1_0", "2.50"], [10.0, 0.5], ["1_0", 2.5]),
     ],
 )
 def test_names_that_users_type(given: list[Any], known: list[Any], expected: list[Any]) -> None:
     assert list(map(repr, in_kind(given, as_name_array(known)))) == list(map(repr, expected))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "gold"),
+    [
+        ([7, 7, 10], {7: "a", "7": "b"}),
+        (["7", "7", "10"], {7: "a", "7": "b"}),
+        (["7", "7", "10"], {7.0: "b", "7": "a"}),
+        ([0.5, 0.5, 1.5], {"0.5": "a", "0.50": "b"}),
+    ],
+)
+def test_two_spellings_of_a_task_with_two_labels_are_refused(tasks: list[Any], gold: dict[Any, str]) -> None:
+    votes = (tasks, ["v", "w", "v"], ["a", "b", "a"])
+    with pytest.raises(InputError, match=r"has two values, '[ab]' and '[ab]' .a number and the same number as text"):
+        rarevote.read(votes).known(gold)
+    with pytest.raises(InputError, match="has two values"):
+        rarevote.fit(votes, "dawid-skene", gold=gold)
+    with pytest.raises(InputError, match="has two values"):
+        Audit.start(tasks[1:], [0.5, 0.5], name="a", target=0.5, gold=gold, classes=["a", "b"])
+    agreed = dict.fromkeys(gold, "a")
+    assert rarevote.read(votes).known(agreed) == {tasks[0]: "a"}
+
+
+def test_two_answers_on_one_task_in_one_call_are_refused() -> None:
+    audit = rarevote.fit(([7, 7, 10], ["v", "w", "v"], ["a", "b", "a"]), "majority-vote").audit("a", target=0.5)
+    with pytest.raises(InputError, match="task 7 has two values, 'a' and 'b'"):
+        audit.answer({7: "a", "7": "b"})
+    assert not audit.answers
+    audit.answer({7: "a", "7": None})
+    assert audit.answers == {7: "a"}
+
+
+def test_two_shares_of_one_class_are_refused() -> None:
+    fitted = rarevote.fit(([1, 1, 2], ["v", "w", "v"], [0, 1, 1]), "majority-vote")
+    with pytest.raises(InputError, match=r"prevalence: class 0 has two values, 0\.3 and 0\.4"):
+        fitted.decide(prevalence={0: 0.3, "0": 0.4, 1: 0.3})
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "3", True, None])

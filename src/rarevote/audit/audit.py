@@ -33,7 +33,7 @@ from rarevote.audit.state import AuditState
 from rarevote.audit.strata import build_strata, shuffle_key
 from rarevote.audit.wealth import Stakes
 from rarevote.crowd.arguments import check_count
-from rarevote.crowd.names import as_name_array, in_kind, plain_name
+from rarevote.crowd.names import as_name_array, in_kind, plain_name, values_by_name
 from rarevote.crowd.steps import doing
 from rarevote.decide.floor import Share
 from rarevote.errors import InputError, ParameterError
@@ -343,7 +343,9 @@ class Audit(AuditState):
             if strange is not None:
                 raise InputError(f"task {strange!r} is not in this audit: check ids and their types")
         labels = [self._replay.reading.label(said) for said in answers.values()]
-        return list(zip(tasks, labels, strict=True))
+        read = list(zip(tasks, labels, strict=True))
+        values_by_name(((task, label) for task, label in read if label is not None), "task")  # 7 and "7" must agree
+        return read
 
     def _check_answer(self, task: Any, label: Any) -> None:
         standing = self._replay.standing(task)

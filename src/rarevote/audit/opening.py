@@ -16,7 +16,7 @@ from rarevote.audit.answers import ExpertWords
 from rarevote.audit.plan_file import Aim, Population, json_name
 from rarevote.audit.wealth import check_digits
 from rarevote.crowd.arguments import check_count
-from rarevote.crowd.names import as_name_array, in_kind
+from rarevote.crowd.names import as_name_array, in_kind, values_by_name
 from rarevote.crowd.numerics import FloatArray
 from rarevote.decide.floor import Share, exact_share
 from rarevote.errors import InputError, ParameterError
@@ -120,7 +120,7 @@ def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: ExpertWord
     """Gold labels of tasks that are in the crowd."""
     if not gold:
         return {}
-    given = dict(zip(in_kind(list(gold), as_name_array(names)), gold.values(), strict=True))
+    given = values_by_name(zip(in_kind(gold, as_name_array(names)), gold.values(), strict=True), "task")
     known = {task: reading.label(given[task]) for task in names if task in given}
     known = {task: label for task, label in known.items() if label is not None}
     if not known:

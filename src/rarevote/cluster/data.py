@@ -26,7 +26,16 @@ from numpy.typing import NDArray
 from rarevote.cluster.host import names_file, read_names, shard_file, write_names
 from rarevote.cluster.parts import Parts, Rows
 from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
-from rarevote.crowd.names import as_name_array, in_kind, plain_name, some_names, sort_labels, sort_names, unmatched
+from rarevote.crowd.names import (
+    as_name_array,
+    in_kind,
+    plain_name,
+    some_names,
+    sort_labels,
+    sort_names,
+    unmatched,
+    values_by_name,
+)
 from rarevote.errors import InputError, warn_user
 from rarevote.io.arrays import save_arrays
 from rarevote.io.duck import first_line
@@ -276,7 +285,8 @@ def _gold_in_kind(gold: Mapping[Any, Any], survey: Survey) -> dict[Any, Any]:
     """Gold with tasks and labels of the types in the votes."""
     (kind,) = survey.task_kinds
     one_task = np.array([0]) if kind == "int64" else np.array([""], dtype=object)
-    return dict(zip(in_kind(gold, one_task), in_kind(gold.values(), as_name_array(list(survey.labels))), strict=True))
+    labels = in_kind(gold.values(), as_name_array(list(survey.labels)))
+    return values_by_name(zip(in_kind(gold, one_task), labels, strict=True), "task")
 
 
 def _check_gold(gold: Mapping[Any, Any], n_known: int) -> None:

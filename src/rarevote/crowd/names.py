@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.errors import InputError, shown
+
 
 class StoredNames(ABC):
     """Distinct text names in sorted order, stored outside memory."""
@@ -244,13 +246,30 @@ def _read_as(kind: type | None, value: Any, text: str) -> Any:
     if kind is bool and text.casefold() in _TRUTH_VALUES:
         return text.casefold() == "true"
     try:
+        # "007" and "1_0" are names of their own, as they are where the known names are text.
         if kind is int and isinstance(value, (str, float)):
-            return int(text)
+            return int(text) if str(int(text)) == text else value
         if kind is float and isinstance(value, (str, int)) and not isinstance(value, bool):
-            return float(text)
+            return float(text) if "_" not in text else value
     except ValueError:
         pass
     return value
+
+
+def values_by_name(pairs: Iterable[tuple[Any, Any]], what: str) -> dict[Any, Any]:
+    """Values by names from :func:`in_kind`, which can make one name of two: 7 and "7".
+
+    Raises:
+        InputError: a name has two different values.
+    """
+    found: dict[Any, Any] = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise InputError(
+                f"{what} {shown(name)} has two values, {shown(found[name])} and {shown(value)} (a number and the same "
+                "number as text are one name): keep the right one"
+            )
+    return found
 
 
 def find_name(given: Any, known: NDArray[Any]) -> int | None:

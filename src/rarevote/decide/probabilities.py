@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import in_kind, object_array, some_names, unmatched
+from rarevote.crowd.names import in_kind, object_array, some_names, unmatched, values_by_name
 from rarevote.crowd.numerics import FloatArray, IntArray, column_sums, normalise_rows
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.sampled import DrawsLater, IndependentDraws
@@ -298,7 +298,7 @@ def shares_wanted(shares: Shares, names: NDArray[Any], counts: FloatArray) -> tu
         unknown = unmatched(list(shares), names)
         if unknown:
             raise ParameterError(f"prevalence: {unknown[0]!r} is not a class ({some_names(names.tolist())})")
-        by_name = dict(zip(in_kind(shares, names), shares.values(), strict=True))
+        by_name = values_by_name(zip(in_kind(shares, names), shares.values(), strict=True), "prevalence: class")
         missing = [name for name in names.tolist() if name not in by_name]
         if len(missing) > 1:
             raise ParameterError(f"prevalence lacks the classes {some_names(missing)}: at most one may be left out")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.encoding import Names
-from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched, values_by_name
 from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.steps import doing
 from rarevote.crowd.words import counted, facts_html
@@ -131,6 +131,9 @@ class Crowd:
 
         Args:
             labels: a file, a mapping, a pandas Series indexed by task, a frame, or a tuple ``(task, label)``.
+
+        Raises:
+            InputError: a task has two different labels.
         """
         try:
             truth = read_truth(labels, prefer=self.columns if self.has_header else None)
@@ -141,7 +144,8 @@ class Crowd:
 
             truth = read_truth_file(labels, columns={"task": "1", "label": "2"}, has_header=False)
         tasks = in_kind(truth, self.annotations.tasks)
-        return dict(zip(tasks, in_kind(truth.values(), self.annotations.classes), strict=True))
+        classes = in_kind(truth.values(), self.annotations.classes)
+        return values_by_name(zip(tasks, classes, strict=True), "task")
 
     @cached_property
     def to_show(self) -> dict[str, NDArray[Any]]:
