@@ -28,7 +28,17 @@ from benchmarks import evidence
 import rarevote
 from proofs.fuzz.folders import Folders, some_crowds
 from proofs.fuzz.mutate import zipped
-from proofs.fuzz.oracles import WrongAnswerError, check_majority, plain_rows, plain_votes, read_and_compare
+from proofs.fuzz.oracles import (
+    WrongAnswerError,
+    check_costs,
+    check_journal,
+    check_labels,
+    check_majority,
+    check_result,
+    check_rows,
+    plain_votes,
+    read_and_compare,
+)
 from proofs.plan_fuzz import honest_set
 from rarevote import DawidSkene
 from rarevote.audit import Audit
@@ -249,33 +259,42 @@ class House(ExitStack):
 
     def _gold(self) -> Door:
         crowd = self._fitted.crowd
-        return Door("gold", crowd.known, self._written(self._truth, ".csv", ".json", ".parquet", ".xlsx"))
+        seeds = self._written(self._truth, ".csv", ".json", ".parquet", ".xlsx")
+        return Door("gold", lambda path: check_labels(crowd.known(path), path), seeds)
 
     def _truth_file(self) -> Door:
-        def enter(path: Path) -> None:
-            found = {str(task): str(label) for task, label in read_truth_file(path).items()}
-            expected = plain_rows(path.read_bytes(), path.suffix, ("task", "label"))
-            if expected is not None and found != {row[0]: row[1] for row in expected}:
-                raise WrongAnswerError(f"read {found}, the file says {expected}")
-
-        return Door("truth", enter, self._written(self._truth, ".csv", ".json", ".parquet", ".arrow"))
+        seeds = self._written(self._truth, ".csv", ".json", ".parquet", ".arrow")
+        return Door("truth", lambda path: check_labels(read_truth_file(path), path), seeds)
 
     def _costs(self) -> Door:
         text = b"true,defect,sound\ndefect,0,20\nsound,1,0\n"
-        return Door("costs", lambda path: cost_matrix(path, _CLASSES), [Seed(".csv", text)])
+        names = _CLASSES.tolist()
+        return Door("costs", lambda path: check_costs(cost_matrix(path, _CLASSES), path, names), [Seed(".csv", text)])
 
     def _result(self) -> Door:
         columns = self._fitted.decide().columns()
-        return Door("result", read_result, self._written(columns, ".csv", ".json", ".parquet"))
+        seeds = self._written(columns, ".csv", ".json", ".parquet")
+        return Door("result", lambda path: check_result(read_result(path), path, tuple(columns)), seeds)
 
     def _answers(self) -> Door:
         said = {**self._truth, "who": np.full(30, "anna", dtype=object)}
         exports = [Seed(path.suffix, path.read_bytes()) for path in (FIXTURES / "label_studio.json",)]
-        return Door("answers", read_answers, [*self._written(said, ".csv", ".json"), *exports])
+
+        def enter(path: Path) -> None:
+            found = [(str(one.task), str(one.label)) for one in read_answers(path)]
+            check_rows(found, path, tuple(said), lambda row: (row["task"], row["label"]))
+
+        return Door("answers", enter, [*self._written(said, ".csv", ".json"), *exports])
 
     def _review_list(self) -> Door:
         columns = {**self._truth, "doubt": self._truth["label"], "text": self._truth["task"]}
-        return Door("review_list", read_review_list, self._written(columns, ".csv", ".json", ".xlsx"))
+
+        def enter(path: Path) -> None:
+            found = read_review_list(path)
+            rows = list(zip(found.tasks, *(found.columns.get(name, found.tasks) for name in columns), strict=True))
+            check_rows(rows, path, tuple(columns), lambda row: (row["task"], *row.values()))
+
+        return Door("review_list", enter, self._written(columns, ".csv", ".json", ".xlsx"))
 
     # -- what a fit leaves -------------------------------------------------------------------------------------------
 
@@ -372,9 +391,13 @@ class House(ExitStack):
         lines.append({**lines[0], "label": None, "undo": True})
         text = "".join(json.dumps(line) + "\n" for line in lines)
 
+        before = dict(audit.answers)
+
         def enter(path: Path) -> None:
             journal_path(plan).write_bytes(path.read_bytes())
-            Audit.load(plan).certificate()
+            found = Audit.load(plan)
+            found.certificate()
+            check_journal(found.answers, before, path.read_bytes())
 
         return Door("journal", enter, [Seed(".jsonl", text.encode())])
 
