@@ -70,7 +70,7 @@ def kill_workers(client: Any, data: Path, folder: Path, kills: int, dice: random
             if progress.iteration == at:
                 killer.start()
 
-        client.wait_for_workers(2, timeout=60)  # so that whoever is killed holds shards
+        client.wait_for_workers(2, timeout=180)  # so that whoever is killed holds shards; dask can be slow to restart
         begin = time.perf_counter()
         struck = Dask(folder / "struck", client=client, n_shards=N_SHARDS).fit(CCRasch(), data, callback=told)
         seconds = time.perf_counter() - begin
