@@ -1,11 +1,13 @@
 """Run the battery, and write docs/evidence and docs/robustness.md from it (``make prove-all``).
 
-    python -m proofs [--scale 1] [--minutes 60] [--only fuzz:csv,kills] [--at-once 2] [--work prove-work]
+    python -m proofs [--scale 1] [--minutes 60] [--only fuzz:csv,kills] [--at-once 2] [--work prove-work] [--all]
     python -m proofs --list
 
-A run can be stopped at any moment and resumed with the same command; jobs whose code changed since run again. With
-``--minutes`` no job is started after that time; with ``--scale 0.1`` a tenth is tried. The first part of every row
-comes before the second of any. The evidence has the counts that ran, and the hash of the code that they ran with.
+A run can be stopped at any moment and resumed with the same command; jobs whose code changed since run again. Rows that
+the evidence has whole, with the code of today and without findings, are not run again, unless ``--all`` is given or the
+scale is above 1. With ``--minutes`` no job is started after that time; with ``--scale 0.1`` a tenth is tried. The first
+part of every row comes before the second of any. The evidence has the counts that ran, and the hash of the code that
+they ran with.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 
 from benchmarks import evidence
 
-from proofs.battery import LEDGER, Ledger, run_all, run_child, wanted, write_evidence
+from proofs.battery import LEDGER, Ledger, run_all, run_child, wanted, whole_rows, write_evidence
 from proofs.release import PAGE
 
 
@@ -36,6 +38,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=os.cpu_count() or 1, help="jobs at the same time")
     parser.add_argument("--work", type=Path, default=Path("prove-work"), help="folder of the ledger and of findings")
     parser.add_argument("--list", action="store_true", help="show the jobs")
+    parser.add_argument("--all", action="store_true", help="run rows that the evidence has whole, too")
     parser.add_argument("--dirty", action="store_true", help="run although the tree is not clean; evidence says so")
     options = parser.parse_args()
     jobs = wanted([name for name in options.only.split(",") if name], options.scale)
@@ -45,6 +48,9 @@ def main() -> None:
         return
     if evidence.commit().endswith("-dirty") and not options.dirty:
         sys.exit("The tree differs from its commit: evidence is of a commit. Commit first, or use --dirty to try.")
+    if options.scale <= 1 and not options.all:
+        whole = whole_rows()
+        jobs = [job for job in jobs if (job.proof, job.row) not in whole]
     options.work.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.work / LEDGER)
     try:

@@ -148,6 +148,21 @@ def wanted(names: Sequence[str], scale: float) -> list[Job]:
     return sorted(found, key=lambda job: (job.part, PROOFS.index(job.proof)))
 
 
+def whole_rows() -> set[tuple[str, str]]:
+    """Proofs and rows of which evidence has all tries, without findings, of a commit and with the code of today."""
+    found = set()
+    for name in PROOFS:
+        one, wrong = proof(name), set()
+        rows = evidence.read(name) if (evidence.EVIDENCE / f"{name}.csv").exists() else []
+        known = {job.row: digest(one.sources(job.row)) for job in one.jobs(1.0)}
+        for row in rows:
+            is_whole = float(row.get("scale") or 0) >= 1 and not row["commit"].endswith("-dirty")
+            if row.get("code") != known.get(one.row_of(row)) or not is_whole or one.findings(row):
+                wrong.add(one.row_of(row))
+        found |= {(name, row) for row in {one.row_of(row) for row in rows} - wrong}
+    return found
+
+
 def run_job(job: Job, ledger: Ledger, work: Path) -> str:
     """Run a job in a process of its own; returns what went wrong, "" if nothing did."""
     code = digest(proof(job.proof).sources(job.row))

@@ -202,6 +202,26 @@ def test_only_what_ran_with_the_code_of_today_counts(toy: Path) -> None:
     assert [row["tried"] for row in evidence.read("toy")] == ["17"]
 
 
+def test_a_row_is_whole_if_all_was_tried_with_the_code_of_today_on_a_commit_and_nothing_found(toy: Path) -> None:
+    ledger = Ledger(toy / "ledger.jsonl")
+    jobs = battery.wanted([], 1.0)
+    assert battery.whole_rows() == set()
+    filled(ledger, [job for job in jobs if job.row == "wide"], sources.digest(["pack"], toy))
+    filled(ledger, [job for job in jobs if job.row == "small"][1:], sources.digest(["other.py"], toy))
+    battery.write_evidence(ledger)
+    assert battery.whole_rows() == {("toy", "wide")}
+    filled(ledger, [job for job in jobs if job.row == "small"][:1], sources.digest(["other.py"], toy))
+    battery.write_evidence(ledger)
+    assert battery.whole_rows() == {("toy", "wide"), ("toy", "small")}
+    rows = evidence.read("toy")
+    for change in ({"commit": "abc-dirty"}, {"tried": 1001}, {"scale": 0.5}, {"scale": ""}, {"code": "older"}):
+        evidence.write("toy", [rows[0], {**rows[1], **change}])
+        assert battery.whole_rows() == {("toy", "wide")}
+    evidence.write("toy", rows)
+    (toy / "other.py").write_text("x = 2\n")
+    assert battery.whole_rows() == {("toy", "wide")}
+
+
 def test_rows_that_did_not_run_keep_what_was_measured_before(toy: Path) -> None:
     evidence.write("toy", [{"row": "small", "tried": 5, **STAMP}, {"row": "gone", "tried": 6, **STAMP}])
     ledger = Ledger(toy / "ledger.jsonl")
