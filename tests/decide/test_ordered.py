@@ -108,6 +108,10 @@ def test_ties() -> None:
     outside = [0, 0.5, 0, 0.5, 0, 0.0]
     assert decided(Median(GRADES), batch([outside], [[0, 1, 0, 2, 0, 0]]), shares) == [3]
     assert decided(Median(GRADES), batch([outside], [[0, 1, 0, 1, 0, 0]]), shares) == [1]
+    # Nothing weighs anything where the probability is on a grade that nobody met: a tie as well.
+    met = np.array([0.0, 0.5, 0, 0.5, 0, 0])
+    assert decided(Median(GRADES), batch([[1.0, 0, 0, 0, 0, 0]], [[0, 1, 0, 2, 0, 0]]), met) == [3]
+    assert decided(Median(GRADES), batch([[1.0, 0, 0, 0, 0, 0]], [[0, 1, 0, 1, 0, 0]]), met) == [1]
 
 
 def test_a_class_that_nobody_met_is_never_the_mean() -> None:
