@@ -25,7 +25,7 @@ from proofs.battery import Job, Proof, Row, parts
 from proofs.fuzz.doors import House
 from proofs.fuzz.run import OUTCOMES, read_progress, run_child
 
-_EXECUTIONS, _PER_JOB = 20_000, 5_000
+_EXECUTIONS, _PER_JOB = 10_000, 5_000
 # These take little time.
 _CHEAP, _EXECUTIONS_OF_CHEAP, _PER_JOB_OF_CHEAP = ("weights", "workbench", "costs"), 130_000, 32_500
 _SEED = 1
