@@ -8,8 +8,8 @@ tried with the tests that call its function, those of its layer first, until one
 package, so that the tree stays as it is.
 
 Resumable: outcomes are in ``results.jsonl`` of the work folder, and a mutant whose file did not change is not run
-again, unless it survived and ``--again`` is given. A mutant that the evidence calls killed, with the same code of its
-file, is not run again either, and keeps the date and commit of its row; with ``--all`` it is.
+again, unless it survived and ``--again`` is given. A mutant that the evidence calls killed or equivalent, with the same
+code of its file, is not run again either, and keeps the date and commit of its row; with ``--all`` it is.
 
 Writes docs/evidence/mutants.csv, a row a mutant: *killed* (a test failed, or did not end), *survived* (no test failed)
 or *not tested* (no test calls the function). ``proofs/mutants_equivalent.csv`` lists survivors that change no
@@ -339,12 +339,15 @@ def rows_of(results: list[dict[str, Any]], reasons: Mapping[str, str]) -> list[d
     return sorted(rows, key=lambda row: (row["outcome"] == "killed", row["place"]))
 
 
-def killed_before(name: str) -> dict[tuple[str, str, str], dict[str, str]]:
-    """Rows of evidence that were killed, by file, code of the file and change."""
+def settled_before(name: str, reasons: Mapping[str, str]) -> dict[tuple[str, str, str], dict[str, str]]:
+    """Rows of evidence that were killed, or that have a reason still, by file, code of the file and change."""
     rows = evidence.read(name) if (evidence.EVIDENCE / f"{name}.csv").exists() else []
-    return {
-        (row["place"].partition(":")[0], row["code"], row["change"]): row for row in rows if row["outcome"] == "killed"
-    }
+    found = {}
+    for row in rows:
+        file = row["place"].partition(":")[0]
+        if row["outcome"] == "killed" or (row["outcome"] == "equivalent" and f"{file} {row['change']}" in reasons):
+            found[file, row["code"], row["change"]] = row
+    return found
 
 
 def known_reasons() -> dict[str, str]:
@@ -365,7 +368,7 @@ def main() -> None:
     parser.add_argument("--layers", default=",".join(LAYERS), help="of these, with commas between")
     parser.add_argument("--record", action="store_true", help="record again which functions each test calls")
     parser.add_argument("--again", action="store_true", help="run those that survived again: tests were added")
-    parser.add_argument("--all", action="store_true", help="run those that the evidence calls killed, too")
+    parser.add_argument("--all", action="store_true", help="run those, too, that the evidence calls settled")
     parser.add_argument("--dry", action="store_true", help="write no evidence")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -378,7 +381,7 @@ def main() -> None:
     if options.again:
         known = {key: one for key, one in known.items() if one["outcome"] == "killed"}
     name = "mutants" if options.seed == 1 else f"mutants-{options.seed}"
-    before = {} if options.all else killed_before(name)
+    before = {} if options.all else settled_before(name, known_reasons())
     chosen = sample(options.mutants, options.layers.split(","), options.seed)
     copies = Copies(options.work.resolve(), options.at_once)
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")

@@ -103,18 +103,24 @@ def test_a_survivor_with_a_reason_is_equivalent() -> None:
     ]
 
 
-def test_rows_that_were_killed_with_the_same_code_are_kept_with_their_commit(
+def test_rows_that_were_settled_with_the_same_code_are_kept_with_their_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evidence, "EVIDENCE", tmp_path)
-    assert mutants.killed_before("mutants") == {}
+    reasons = {"crowd/a.py 3 → 4": "nothing reads it"}
+    assert mutants.settled_before("mutants", reasons) == {}
     row = {"place": "crowd/a.py:5", "change": "1 → 2", "code": "c0de", "date": "2026-01-02", "commit": "abc"}
     survivor = {**row, "change": "2 → 3", "outcome": "survived"}
-    evidence.write("mutants", [{**row, "outcome": "killed"}, survivor], command="some")
-    before = mutants.killed_before("mutants")
-    assert list(before) == [("crowd/a.py", "c0de", "1 → 2")]
-    (kept,) = rows_of([*before.values()], {})
-    assert (kept["outcome"], kept["date"], kept["commit"]) == ("killed", "2026-01-02", "abc")
+    equivalent = {**row, "change": "3 → 4", "outcome": "equivalent", "reason": "nothing reads it"}
+    no_reason_now = {**row, "change": "4 → 5", "outcome": "equivalent", "reason": "it was thought so"}
+    evidence.write("mutants", [{**row, "outcome": "killed"}, survivor, equivalent, no_reason_now], command="some")
+    before = mutants.settled_before("mutants", reasons)
+    assert list(before) == [("crowd/a.py", "c0de", "1 → 2"), ("crowd/a.py", "c0de", "3 → 4")]
+    kept = rows_of([*before.values()], reasons)
+    assert [(one["outcome"], one["reason"], one["date"], one["commit"]) for one in kept] == [
+        ("equivalent", "nothing reads it", "2026-01-02", "abc"),
+        ("killed", "", "2026-01-02", "abc"),
+    ]
 
 
 def test_every_reason_is_of_a_line_that_exists() -> None:
