@@ -201,7 +201,7 @@ def altered_cells(seed: bytes, draw: Draw) -> bytes:
             place = draw.randrange(len(row))
             row[place : place + 1] = draw.choice([[], [row[place]] * 2, [row[place]] * 40])
         elif kind < 0.7:
-            rows[number : number + 1] = draw.choice([[], [row, row], [[]], [["x"] * 300]])
+            rows[number : number + 1] = draw.choice([[], [row, row], [[]], [[], row], [["x"] * 300]])
         elif kind < 0.8 and row:
             place = draw.randrange(len(row))
             for other in rows:  # a whole column

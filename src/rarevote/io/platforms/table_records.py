@@ -56,7 +56,7 @@ class PlatformTable:
             reader = self.dialect.reader(_lines(self.part, stream), strict=True)
             line = 1
             try:
-                next(reader)
+                next(cells for cells in reader if cells)
                 line = reader.line_num + 1
                 for cells in reader:
                     if any(cells):

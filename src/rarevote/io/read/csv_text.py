@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from rarevote.errors import InputError
-from rarevote.io.read.detect import Compression, FileInfo, open_bytes, readable
+from rarevote.io.read.detect import UTF8_MARK, Compression, FileInfo, open_bytes, readable
 
 DELIMITERS = ",\t;|"
 MAX_LINE = 2_000_000  # bytes; DuckDB's own limit
 _MAX_CELL = 16 << 20  # bytes; texts of a platform can be longer than DuckDB's lines
 _PROBE = 1 << 16
 _ENDS = re.compile(rb"[\r\n]")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _QUOTING = (("'", "'"), ('"', '"'), ('"', "\\"))  # the first is tried only if the text shows it
 _NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 
@@ -59,6 +60,7 @@ class Delimited:
     dialect: Dialect
     columns: list[str]
     has_header: bool = True
+    blank_lines: int = 0  # before the first record: to DuckDB a blank line can be the header
 
 
 def read_header(
@@ -71,15 +73,15 @@ def read_header(
         complete: whether there are no more.
         title: its name in messages.
         delimiter: the delimiter, if it is known.
-        has_header: whether the first line names the columns.
+        has_header: whether the first line that is not blank names the columns.
 
     Raises:
         InputError: it is empty, not UTF-8 text, or its first line is too long or names a column twice.
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{title}: UTF-16 text; save it as UTF-8 first (iconv -f utf-16 -t utf-8)")
-    first = _ENDS.split(head, maxsplit=1)[0]
-    if not head.strip():
+    first = _ENDS.split(head.removeprefix(UTF8_MARK).lstrip(b"\r\n"), maxsplit=1)[0]
+    if not head.removeprefix(UTF8_MARK).strip():
         raise InputError(f"{title}: the file is empty; it needs a header line with task, worker, label")
     if b"\0" in first:
         raise InputError(f"{title}: not a text file with a header line")
@@ -89,15 +91,18 @@ def read_header(
         text = head.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(_not_utf8(title, head[: error.start].count(b"\n") + 1)) from None
-    dialect, cells = find_dialect(text, complete=complete, delimiter=delimiter)
+    records = text.lstrip("\r\n")
+    blank = len(_LINE_END.findall(text[: len(text) - len(records)]))
+    dialect, cells = find_dialect(records, complete=complete, delimiter=delimiter)
     names = [name.strip() for name in cells]
     if not has_header:
-        return Delimited(dialect, [str(number) for number in range(1, len(names) + 1)], has_header=False)
+        return Delimited(dialect, [str(number) for number in range(1, len(names) + 1)], False, blank)
     if not any(names):
         raise InputError(f"{title}: the first line is blank; it must name the columns")
     if repeated := repeated_names(names, ignore_case=True):  # as DuckDB does
         raise InputError(f"{title}: the header names {repeated} more than once; case is ignored")
-    return Delimited(dialect, [name or f"column{number}" for number, name in enumerate(names)])
+    columns = [name or f"column{number}" for number, name in enumerate(names)]
+    return Delimited(dialect, columns, blank_lines=blank)
 
 
 def repeated_names(names: list[str], *, ignore_case: bool = False) -> str:
@@ -138,8 +143,9 @@ def header_of(text: str, *, complete: bool) -> tuple[Dialect, list[str]]:
     Raises:
         csv.Error: the first record cannot be read, or there is none.
     """
-    dialect, _ = find_dialect(text, complete=complete)
-    first = next(dialect.reader(io.StringIO(text, newline=""), strict=True), None)
+    records = text.lstrip("\r\n")
+    dialect, _ = find_dialect(records, complete=complete)
+    first = next(dialect.reader(io.StringIO(records, newline=""), strict=True), None)
     if first is None:
         raise csv.Error("the file is empty")
     return dialect, [name.strip() for name in first]

@@ -152,12 +152,13 @@ def csv_source(file: File, table: Delimited, compression: Compression, options: 
     """Delimited text: every column as text."""
     # NULs and comment signs in cells are text; only an empty cell is missing.
     reader = (
-        "read_csv(?, auto_detect=false, header=?, delim=?, quote=?, escape=?, nullstr='', comment='', "
+        "read_csv(?, auto_detect=false, header=?, skip=?, delim=?, quote=?, escape=?, nullstr='', comment='', "
         f"strict_mode=true, compression=?, columns=?, {AS_WRITTEN}{options})"
     )
     dialect = table.dialect
     arguments = (
         table.has_header,
+        table.blank_lines,
         dialect.delimiter,
         dialect.quote,
         dialect.escape,
