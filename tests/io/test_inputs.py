@@ -26,7 +26,6 @@ from rarevote import Annotations, CCRasch, read
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, ParameterError
 from rarevote.io.duck import first_line
 from rarevote.io.read import csv_text
-from rarevote.io.read.answers import read_review_list
 from rarevote.io.read.detect import inspect_file
 from rarevote.io.read.votes import read_annotations_file, read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
@@ -359,43 +358,6 @@ def test_a_key_that_only_late_json_records_have(tmp_path: Path) -> None:
     path = write(tmp_path / "x.ndjson", "".join(json.dumps(record) + "\n" for record in records))
     found = read_label_files(path, show=["late"])
     assert [text for text in found.shown["late"].tolist() if text] == ["here"]
-
-
-# -- blank lines before the header ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "mark"])
-@pytest.mark.parametrize("blank", [1, 2, 7])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["lf", "crlf", "cr"])
-@pytest.mark.parametrize("name", ["votes.csv", "votes.tsv", "votes.csv.gz"])
-def test_blank_lines_before_the_header_are_not_the_header(
-    tmp_path: Path, name: str, end: str, blank: int, mark: str
-) -> None:
-    text = PLAIN.replace(",", "\t") if name.endswith(".tsv") else PLAIN
-    content = (mark + end * blank + text.replace("\n", end)).encode()
-    path = write(tmp_path / name, gzip.compress(content) if name.endswith(".gz") else content)
-    assert sorted(rows_of(read(path).annotations)) == sorted(ROWS)
-
-
-def test_blank_lines_before_other_tables(tmp_path: Path) -> None:
-    path = write(tmp_path / "truth.csv", "\n\ntask,label\n1,a\n2,b\n")
-    assert read_truth_file(path) == {"1": "a", "2": "b"}
-    found = read_review_list(write(tmp_path / "list.csv", "\ufeff\ntask,text\n1,one\n2,two\n"))
-    assert (found.tasks, found.columns) == (["1", "2"], {"text": ["one", "two"]})
-    headless = write(tmp_path / "headless.csv", "\n\n007,b,yes\n007,a,no\n10,a,yes\n")
-    by_number = {"task": "1", "worker": "2", "label": "3"}
-    crowd = read(headless, columns=by_number, has_header=False)
-    assert sorted(rows_of(crowd.annotations)) == sorted(ROWS)
-    several = [write(tmp_path / f"{n}.csv", "\n" * n + f"task,worker,label\n{n},a,x\n{n},b,y\n") for n in range(3)]
-    assert read(several).annotations.tasks.tolist() == ["0", "1", "2"]
-    assert read(several).annotations.classes.tolist() == ["x", "y"]
-
-
-def test_lines_are_numbered_with_blank_lines_before_the_header(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"line 5 has 2 cells, the header has 3"):
-        read(write(tmp_path / "short.csv", "\n\ntask,worker,label\n1,a,x\n2,b\n"))
-    with pytest.raises(MissingValuesError, match=r"line 5"):
-        read(write(tmp_path / "missing.csv", "\n\ntask,worker,label\n1,a,x\n2,b,\n"))
 
 
 # -- bad files --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import duckdb
 import numpy as np
 import pytest
 
-import rarevote
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS, export_annotations, read_export
 from tests.io.platforms.exports import FIXTURES, MAIN, zipped
@@ -580,22 +578,3 @@ def test_short_rows_on_every_platforms_table(
     path.write_text(text + mark.join(["x"] * 12) + "\n")
     with pytest.raises(InputError, match=rf"line {text.count(chr(10)) + 1} has 12 cells, the header has \d"):
         read_export(path, platform=platform)
-
-
-def outcome(path: Path) -> Any:
-    """Names and counts of what is read, or the message of the refusal without line numbers."""
-    try:
-        crowd = rarevote.read(path)
-    except InputError as error:
-        return re.sub(r"lines? [\d, ]+", "line", str(error).replace(str(path), "FILE"))
-    votes = crowd.annotations
-    names = [found.tolist() for found in (votes.tasks, votes.workers, votes.classes)]
-    return names, votes.n_annotations, dict(crowd.gold)
-
-
-@pytest.mark.filterwarnings("ignore::rarevote.errors.RarevoteWarning")
-@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.iterdir() if path.suffix in (".csv", ".tsv")))
-def test_blank_lines_before_the_header_change_nothing(name: str, tmp_path: Path) -> None:
-    content = (FIXTURES / name).read_bytes()
-    (tmp_path / name).write_bytes((b"\r\n" if b"\r\n" in content else b"\n") * 2 + content)
-    assert outcome(tmp_path / name) == outcome(FIXTURES / name)
