@@ -32,6 +32,14 @@ PROOFS = ("fuzz", "contracts", "faults", "kills", "workbench", "plan_fuzz", "aud
 _MODULES = {"fuzz": "proofs.fuzz.campaign"}
 LEDGER = "ledger.jsonl"
 COMMAND = "make prove-all"
+#: What can be wrong with the evidence of a row, with the words for it.
+FAULTS = {
+    "changed": "the code changed since it was measured",
+    "not run": "never measured",
+    "too few": "tried less than make prove-all does",
+    "unclean": "measured on a tree that differed from its commit",
+    "findings": "findings",
+}
 
 
 class Job(NamedTuple):
@@ -148,18 +156,24 @@ def wanted(names: Sequence[str], scale: float) -> list[Job]:
     return sorted(found, key=lambda job: (job.part, PROOFS.index(job.proof)))
 
 
-def whole_rows() -> set[tuple[str, str]]:
-    """Proofs and rows of which evidence has all tries, without findings, of a commit and with the code of today."""
-    found = set()
-    for name in PROOFS:
-        one, wrong = proof(name), set()
-        rows = evidence.read(name) if (evidence.EVIDENCE / f"{name}.csv").exists() else []
-        known = {job.row: digest(one.sources(job.row)) for job in one.jobs(1.0)}
-        for row in rows:
-            is_whole = float(row.get("scale") or 0) >= 1 and not row["commit"].endswith("-dirty")
-            if row.get("code") != known.get(one.row_of(row)) or not is_whole or one.findings(row):
-                wrong.add(one.row_of(row))
-        found |= {(name, row) for row in {one.row_of(row) for row in rows} - wrong}
+def faults(name: str) -> dict[str, set[str]]:
+    """What is wrong with the evidence of each row of a proof, of :data:`FAULTS`; a row without any is not run again."""
+    one = proof(name)
+    measured: dict[str, list[dict[str, str]]] = {job.row: [] for job in one.jobs(1.0)}
+    for row in evidence.read(name) if (evidence.EVIDENCE / f"{name}.csv").exists() else ():
+        if (row_name := one.row_of(row)) in measured:
+            measured[row_name].append(row)
+    found: dict[str, set[str]] = {}
+    for row_name, rows in measured.items():
+        code = digest(one.sources(row_name))
+        wrong = {
+            "not run": not rows,
+            "changed": any(row.get("code") != code for row in rows),
+            "too few": any(float(row.get("scale") or 0) < 1 for row in rows),
+            "unclean": any(row["commit"].endswith("-dirty") for row in rows),
+            "findings": any(one.findings(row) for row in rows),
+        }
+        found[row_name] = {fault for fault, is_so in wrong.items() if is_so}
     return found
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 
 from benchmarks import evidence
 
-from proofs.battery import PROOFS, proof
+from proofs.battery import FAULTS, PROOFS, faults
 from proofs.sources import digest
 
 Row = Mapping[str, str]
@@ -34,19 +34,6 @@ def unstated(rows: Iterable[Row]) -> list[str]:
     return sorted({row["commit"] for row in rows if row["commit"].endswith("-dirty") or row["commit"] == "unknown"})
 
 
-def states(name: str) -> dict[str, str]:
-    """Of each row of a proof: "same" if its code is that of today, "changed", or "not run"."""
-    one = proof(name)
-    measured: dict[str, set[str]] = {}
-    for row in evidence.read(name):
-        measured.setdefault(one.row_of(row), set()).add(row.get("code", ""))
-    known = dict.fromkeys(job.row for job in one.jobs(1.0))
-    return {
-        row: "not run" if row not in measured else "same" if measured[row] == {digest(one.sources(row))} else "changed"
-        for row in known
-    }
-
-
 def problems() -> list[str]:
     """What keeps this commit from being released."""
     found = []
@@ -55,16 +42,12 @@ def problems() -> list[str]:
     for path in sorted(evidence.EVIDENCE.glob("*.csv")):
         rows = evidence.read(path.stem)
         if rows and "commit" in rows[0] and (commits := unstated(rows)):
-            found.append(f"{path.stem}.csv: measured on a tree that differed from its commit: {', '.join(commits)}")
+            found.append(f"{path.stem}.csv: {FAULTS['unclean']}: {', '.join(commits)}")
     for name in PROOFS:
-        for state in ("changed", "not run"):
-            if rows_of := [row for row, now in states(name).items() if now == state]:
-                found.append(f"{name}.csv: {_MEANING[state]}: {', '.join(rows_of)}")
-        measured = evidence.read(name)
-        if small := dict.fromkeys(proof(name).row_of(row) for row in measured if float(row.get("scale") or 0) < 1):
-            found.append(f"{name}.csv: tried less than make prove-all does: {', '.join(small)}")
-        if broken := [row for row in measured if proof(name).findings(row)]:
-            found.append(f"{name}.csv: findings in {len(broken)} rows")
+        wrong = faults(name)
+        for fault, words in FAULTS.items():
+            if fault != "unclean" and (rows_of := [row for row, of_row in wrong.items() if fault in of_row]):
+                found.append(f"{name}.csv: {words}: {', '.join(rows_of)}")
     return found + _mutants()
 
 
@@ -78,10 +61,7 @@ def _mutants() -> list[str]:
         return [f"mutants.csv: {sum(decided)} of {len(decided)} mutants killed, {LEAST_KILLED:.0%} are wanted"]
     code = {row["place"].partition(":")[0]: row["code"] for row in rows}
     changed = [file for file, then in sorted(code.items()) if digest([f"src/rarevote/{file}"]) != then]
-    return [f"mutants.csv: {_MEANING['changed']}: {', '.join(changed)}"] if changed else []
-
-
-_MEANING = {"changed": "the code changed since it was measured", "not run": "never measured"}
+    return [f"mutants.csv: {FAULTS['changed']}: {', '.join(changed)}"] if changed else []
 
 
 def main() -> None:

@@ -161,8 +161,8 @@ def toy(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     for module in (battery, release):
         monkeypatch.setattr(module, "PROOFS", ("toy",))
-        monkeypatch.setattr(module, "proof", lambda _: made)
         monkeypatch.setattr(module, "digest", lambda patterns: sources.digest(patterns, tree))
+    monkeypatch.setattr(battery, "proof", lambda _: made)
     monkeypatch.setattr(evidence, "EVIDENCE", tree / "evidence")
     monkeypatch.setattr(evidence, "commit", lambda: "abc")
     return tree
@@ -202,24 +202,31 @@ def test_only_what_ran_with_the_code_of_today_counts(toy: Path) -> None:
     assert [row["tried"] for row in evidence.read("toy")] == ["17"]
 
 
-def test_a_row_is_whole_if_all_was_tried_with_the_code_of_today_on_a_commit_and_nothing_found(toy: Path) -> None:
+def test_what_is_wrong_with_the_evidence_of_a_row(toy: Path) -> None:
     ledger = Ledger(toy / "ledger.jsonl")
     jobs = battery.wanted([], 1.0)
-    assert battery.whole_rows() == set()
+    assert battery.faults("toy") == {"wide": {"not run"}, "small": {"not run"}}
     filled(ledger, [job for job in jobs if job.row == "wide"], sources.digest(["pack"], toy))
     filled(ledger, [job for job in jobs if job.row == "small"][1:], sources.digest(["other.py"], toy))
     battery.write_evidence(ledger)
-    assert battery.whole_rows() == {("toy", "wide")}
+    assert battery.faults("toy") == {"wide": set(), "small": {"too few"}}
     filled(ledger, [job for job in jobs if job.row == "small"][:1], sources.digest(["other.py"], toy))
     battery.write_evidence(ledger)
-    assert battery.whole_rows() == {("toy", "wide"), ("toy", "small")}
+    assert battery.faults("toy") == {"wide": set(), "small": set()}
     rows = evidence.read("toy")
-    for change in ({"commit": "abc-dirty"}, {"tried": 1001}, {"scale": 0.5}, {"scale": ""}, {"code": "older"}):
+    for change, fault in (
+        ({"commit": "abc-dirty"}, "unclean"),
+        ({"tried": 1001}, "findings"),
+        ({"scale": 0.5}, "too few"),
+        ({"scale": ""}, "too few"),
+        ({"code": "older"}, "changed"),
+    ):
         evidence.write("toy", [rows[0], {**rows[1], **change}])
-        assert battery.whole_rows() == {("toy", "wide")}
-    evidence.write("toy", rows)
+        assert battery.faults("toy") == {"wide": set(), "small": {fault}}
+        assert {fault} <= battery.FAULTS.keys()
+    evidence.write("toy", [*rows, {**rows[1], "row": "gone", "tried": 1001}])
     (toy / "other.py").write_text("x = 2\n")
-    assert battery.whole_rows() == {("toy", "wide")}
+    assert battery.faults("toy") == {"wide": set(), "small": {"changed"}}
 
 
 def test_rows_that_did_not_run_keep_what_was_measured_before(toy: Path) -> None:
@@ -233,7 +240,7 @@ def test_rows_that_did_not_run_keep_what_was_measured_before(toy: Path) -> None:
         ("wide", "8", "0.667", "abc-dirty"),
         ("small", "5", "", "abc"),
     ]
-    assert release.states("toy") == {"wide": "same", "small": "changed"}
+    assert battery.faults("toy") == {"wide": {"too few", "unclean"}, "small": {"changed", "too few"}}
 
 
 def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_broken(
@@ -264,7 +271,7 @@ def test_a_release_is_refused_for_evidence_that_is_older_unclean_missing_or_brok
     evidence.write("toy", [{**rows[0], "scale": 0.1}, {key: text for key, text in rows[1].items() if key != "scale"}])
     assert release.problems() == ["toy.csv: tried less than make prove-all does: wide, small"]
     evidence.write("toy", [{**rows[0], "tried": 1001}, rows[1]])
-    assert release.problems() == ["toy.csv: findings in 1 rows"]
+    assert release.problems() == ["toy.csv: findings: wide"]
     evidence.write("toy", rows)
     evidence.write("mutants", mutants[:2], command="some")
     assert release.problems() == ["mutants.csv: 2 of 3 mutants tried"]
