@@ -13,12 +13,15 @@ import pytest
 
 from rarevote import Annotations, CCRasch
 from rarevote.errors import ColumnsError, InputError, MissingValuesError
+from rarevote.io.duck import connection, with_objects
+from rarevote.io.read.columns import repeated_names
 from rarevote.io.read.crowd import read
-from rarevote.io.read.csv_text import Delimited, Dialect, explain, read_header, repeated_names, undecodable_line
+from rarevote.io.read.csv_text import Delimited, Dialect, explain, read_header, undecodable_line
 from rarevote.io.read.encode import Choice, from_json_text, loaded
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.partitions import with_partitions
-from rarevote.io.read.sources import File, FileTable, _json_layout, csv_source, files_below, found_paths
+from rarevote.io.read.paths import files_below, found_paths
+from rarevote.io.read.sources import File, FileTable, _json_layout, csv_source
 from rarevote.io.read.table import NameColumn
 from rarevote.io.read.votes import _holds_pairs, _wide_tables, read_annotations_file, read_truth_file
 from rarevote.io.write.columns import write_columns
@@ -249,7 +252,11 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 def in_memory(**columns: list[Any]) -> FileTable:
     """A table as a file gives it, without the file."""
-    return FileTable((File("t", "t"),), "typed", "given", (), list(columns), objects={"given": pa.table(columns)})
+    given = pa.table(columns)
+    with connection() as database:
+        described = with_objects(database, {"given": given}).execute("DESCRIBE given").fetchall()
+    types = {name: kind for name, kind, *_ in described}
+    return FileTable((File("t", "t"),), "typed", "given", (), list(columns), objects={"given": given}, types=types)
 
 
 def rows_read(source: FileTable, choice: Choice) -> list[tuple[Any, ...]]:

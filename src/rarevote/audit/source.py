@@ -18,8 +18,8 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
 from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.options import DEFAULTS, ReadOptions
+from rarevote.io.read.paths import files_below, found_paths
 from rarevote.io.read.scores import ScoredItems, read_scores
-from rarevote.io.read.sources import files_below, found_paths
 
 # Options of reading that also apply to a table of scores.
 _OF_SCORES = ("columns", "show", "gold_column")

@@ -15,9 +15,10 @@ from rarevote.crowd.annotations import Missing
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError, MissingValuesError, how
 from rarevote.io.duck import first_line
-from rarevote.io.read.columns import ALIASES, find_columns
+from rarevote.io.read.columns import ALIASES, check_file_columns, find_columns
 from rarevote.io.read.partitions import partition_values, say_partitions
-from rarevote.io.read.sources import files_below, open_sources
+from rarevote.io.read.paths import files_below
+from rarevote.io.read.sources import open_sources
 
 # Row groups are read together up to this many rows, so that a part is large enough for a task.
 _ROWS_PER_PART = 2_000_000
@@ -100,6 +101,7 @@ def find_parts(data: Any, *, columns: Mapping[str, str] | None = None, missing: 
         )
     paths = list(_files(data))
     pieces = [piece for path in paths for piece in _pieces(path, columns)]
+    _check_sorts(pieces)
     readers = [delayed(read_piece)(piece, missing, pure=False) for piece in pieces]
     known = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     identity = hashlib.blake2b(repr((known, [piece.columns for piece in pieces], missing)).encode(), digest_size=16)
@@ -117,12 +119,14 @@ class Piece:
     Attributes:
         path: the file.
         columns: the column of each role.
+        sorts: what the values of each role are: "text", "numbers", ...
         row_groups: which row groups of a Parquet file; None for a whole text file.
         first_row: number of rows of the file before it.
     """
 
     path: Path
     columns: dict[str, str]
+    sorts: dict[str, str]
     row_groups: tuple[int, ...] | None = None
     first_row: int = 0
 
@@ -159,27 +163,51 @@ def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
         with open_sources(path) as (source,):
             chosen = find_columns(source.columns, columns, where=str(path))
             say_partitions(str(path), chosen, source.partitions)
-        yield Piece(path, chosen)
+        yield Piece(path, chosen, dict.fromkeys(chosen, "text"))
         return
     import pyarrow
     from pyarrow import parquet
 
     try:
         footer = parquet.read_metadata(path)
-        names = parquet.read_schema(path).names
+        schema = parquet.read_schema(path)
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
-    said = {name: value for name, value in partition_values(path).items() if name not in names}
-    chosen = find_columns([*names, *said], columns, where=str(path))
+    check_file_columns(schema.names, str(path))
+    said = {name: value for name, value in partition_values(path).items() if name not in schema.names}
+    chosen = find_columns([*schema.names, *said], columns, where=str(path))
     say_partitions(str(path), chosen, said)
+    sorts = {role: "text" if name in said else _sort(schema.field(name).type, role) for role, name in chosen.items()}
     group: list[int] = []
     begin = size = 0
     for number in range(footer.num_row_groups):
         group.append(number)
         size += footer.row_group(number).num_rows
         if size >= _ROWS_PER_PART or number == footer.num_row_groups - 1:
-            yield Piece(path, chosen, tuple(group), begin)
+            yield Piece(path, chosen, sorts, tuple(group), begin)
             begin, size, group = begin + size, 0, []
+
+
+def _sort(kind: Any, role: str) -> str:
+    """What the values of an Arrow type are; a task that is a fraction becomes text."""
+    from pyarrow import types
+
+    if types.is_integer(kind):
+        return "numbers"
+    if types.is_floating(kind):
+        return "numbers" if role != "task" else "numbers with fractions"
+    return "truth values" if types.is_boolean(kind) else "text"
+
+
+def _check_sorts(pieces: Sequence[Piece]) -> None:
+    """Refuse files of which one has 7 and another "7" or true: whether these are equal cannot be known."""
+    for role in ALIASES:
+        found = {piece.sorts[role]: piece for piece in reversed(pieces)}
+        if len(found) > 1:
+            said = ", ".join(
+                f"{piece.path} has {sort} in column {piece.columns[role]!r}" for sort, piece in found.items()
+            )
+            raise InputError(f"{said}: give the {role}s one type, for example text")
 
 
 def read_piece(piece: Piece, missing: Missing) -> Rows:

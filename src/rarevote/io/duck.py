@@ -25,6 +25,9 @@ _ADDRESS_SPACE = 850_000_000
 #: For every reader of files: without it, DuckDB treats a folder called ``label=v2`` in the path as the column
 #: ``label``.
 AS_WRITTEN = "hive_partitioning = false"
+#: Types of columns with fractions.
+FLOATS = frozenset({"FLOAT", "DOUBLE"})
+_MAX_WHOLE = "1e15"  # below it, a number of these types has all digits of its text
 
 
 @contextmanager
@@ -164,3 +167,28 @@ def first_line(error: Exception) -> str:
     """
     line = (str(error).strip() or type(error).__name__).splitlines()[0]
     return next((cause for cause in OF_THE_DISK if cause in line), line)
+
+
+def parquet_columns(database: Any, path: str) -> list[str]:
+    """The names of a Parquet file's columns as the file has them; a query gives a repeated name another one."""
+    nodes = database.execute("SELECT name, num_children FROM parquet_schema(?)", [[literal(path)]]).fetchall()
+    names, inside = [], 0
+    for name, children in nodes[1:]:  # the first contains all others; the parts of a column follow it
+        if inside:
+            inside -= 1
+        else:
+            names.append(name)
+        inside += children or 0
+    return names
+
+
+def text_of(column: str, kind: str) -> str:
+    """The SQL expression for a column as text; whole numbers have no point, because 1 and 1.0 are one name."""
+    name = identifier(column)
+    written = f"{name} ->> '$'" if kind == "JSON" else f"CAST({name} AS VARCHAR)"
+    if kind != "JSON" and kind not in FLOATS:
+        return written
+    number = f"TRY_CAST({written} AS DOUBLE)" if kind == "JSON" else name
+    is_number = f"json_type({name}) = 'DOUBLE' AND " if kind == "JSON" else ""
+    is_whole = f"{is_number}{number} = trunc({number}) AND abs({number}) < {_MAX_WHOLE}"
+    return f"CASE WHEN {is_whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) ELSE {written} END"

@@ -15,13 +15,17 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from rarevote.errors import InputError, need_library, shown
+from rarevote.errors import InputError, need_library
+from rarevote.io.read.columns import check_file_columns
 from rarevote.io.unpacked import check_zip
 from rarevote.io.write.atomic import temporary_folder_full
 
 MAX_ROWS = 1_048_576
 _MAX_TEXT = 32_767
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_DIRECTORY = "[Content_Types].xml"  # the member that every spreadsheet has
+# What a formula without a value shows: a cell without a value.
+_FAULTS = frozenset({"#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#SPILL!", "#CALC!"})
 _MAX_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
 
 
@@ -61,6 +65,8 @@ def _check_members(handle: BinaryIO, title: str) -> None:
     """Refuse a file that is small only because it is compressed: a huge cell would be loaded into memory completely."""
     size = handle.seek(0, io.SEEK_END)
     with zipfile.ZipFile(handle) as archive:
+        if _DIRECTORY not in archive.namelist():
+            raise InputError(f"{title}: a zip archive, not a spreadsheet: unpack it, and give the files in it")
         check_zip(archive.infolist(), size, title=title, instead="save it as .csv")
     handle.seek(0)
 
@@ -71,7 +77,8 @@ def _chosen_sheet(book: Any, sheet: str | None, title: str) -> Any:
         raise InputError(f"{title}: the spreadsheet has no sheet of cells")
     if sheet is not None and sheet not in sheets:
         raise InputError(f"{title}: no sheet {sheet!r}; there are {', '.join(map(repr, sheets))}")
-    chosen = sheets[sheet] if sheet is not None else book.worksheets[0]
+    shown_sheets = [one for one in book.worksheets if one.sheet_state == "visible"]
+    chosen = sheets[sheet] if sheet is not None else (shown_sheets or book.worksheets)[0]
     chosen.reset_dimensions()  # the size that the file states can be wrong
     return chosen
 
@@ -92,9 +99,7 @@ def _header(cells: tuple[Any, ...], title: str) -> dict[str, int]:
     texts = ["" if name is None else str(name).strip() for name in names]
     if not any(texts):
         raise InputError(f"{title}: the first row is empty; it must name the columns")
-    repeated = sorted({text for text in texts if text and texts.count(text) > 1})
-    if repeated:
-        raise InputError(f"{title}: the first row names {', '.join(map(shown, repeated[:12]))} more than once")
+    check_file_columns(texts, title)
     return {text: position for position, text in enumerate(texts) if text}
 
 
@@ -123,7 +128,9 @@ def _plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, datetime.datetime):
         return str(value.date() if value.time() == datetime.time() else value)
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+    if value is None or value in _FAULTS:
+        return None
+    return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:

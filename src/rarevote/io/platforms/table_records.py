@@ -15,7 +15,8 @@ from rarevote.errors import ColumnsError, InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, shown_names
 from rarevote.io.platforms.export_files import Part, table_head
-from rarevote.io.read.csv_text import Dialect, repeated_names
+from rarevote.io.read.columns import repeated_names
+from rarevote.io.read.csv_text import Dialect
 
 MAX_LINE = 16 << 20  # bytes
 _BETWEEN_INPUTS = " | "

@@ -17,8 +17,8 @@ _SURE = SEPARATORS[:1]  # a separator that is hardly ever part of a name
 _PYTHON_ITEM = r"""(?:'[^'\\]*'|"[^"\\]*")"""
 _PYTHON_LIST = re.compile(rf"\[\s*(?:{_PYTHON_ITEM}\s*,\s*)*{_PYTHON_ITEM}\s*,?\s*\]")
 _PROSE = 40  # mean length of a piece: longer ones are sentences
-_TICKED = frozenset({"1", "yes", "true", "y", "t", "x", "on", "checked", "ticked"})
-_NOT_TICKED = frozenset({"0", "no", "false", "n", "f", "off", "unchecked"})
+_TICKED = frozenset({"1", "1.0", "yes", "true", "y", "t", "x", "on", "checked", "ticked"})
+_NOT_TICKED = frozenset({"0", "0.0", "no", "false", "n", "f", "off", "unchecked"})
 
 
 def is_ticked(value: object) -> bool | None:

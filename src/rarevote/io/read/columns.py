@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from rarevote.errors import ColumnsError, ParameterError, how, shown
+from rarevote.errors import ColumnsError, InputError, ParameterError, how, shown
 
 # Their names in labelling tools, published datasets and other packages; compared without case and punctuation.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -70,6 +70,23 @@ def check_column_names(frame: object, where: str = "the frame") -> None:
         raise ColumnsError(
             f"{where} has several columns of one name: {_listed(repeated)}. Rename or drop all but one of them"
         )
+
+
+def repeated_names(names: Sequence[str], *, ignore_case: bool = False) -> str:
+    """The names that occur more than once in a header, for a message."""
+    compared = [name.lower() for name in names] if ignore_case else names
+    times = Counter(compared)
+    return ", ".join(sorted({repr(name) for name, key in zip(names, compared, strict=True) if name and times[key] > 1}))
+
+
+def check_file_columns(names: Sequence[str], title: str) -> None:
+    """Refuse a file with columns whose names differ only in case: DuckDB confuses them, or gives them other names.
+
+    Raises:
+        InputError: it has such columns.
+    """
+    if repeated := repeated_names(names, ignore_case=True):
+        raise InputError(f"{title}: the header names {repeated} more than once; case is ignored")
 
 
 def find_columns(

@@ -375,7 +375,7 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
 
 
 def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) -> Crowd:
-    from rarevote.io.read.sources import found_paths
+    from rarevote.io.read.paths import found_paths
     from rarevote.io.read.votes import read_label_files
 
     title = title_of(paths)
@@ -438,8 +438,8 @@ def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
     """The export that several files form together, one per person."""
     from rarevote.io.platforms import PLATFORMS, recognise
     from rarevote.io.platforms.containers import open_export
+    from rarevote.io.read.paths import found_paths
     from rarevote.io.read.persons import check_persons, person_of_part
-    from rarevote.io.read.sources import found_paths
 
     if options.given("columns", "file_format", "sheet", "has_header", "annotator_columns", "wide"):
         return None

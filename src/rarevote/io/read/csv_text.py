@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rarevote.errors import InputError
+from rarevote.io.read.columns import check_file_columns
 from rarevote.io.read.detect import UTF8_MARK, Compression, FileInfo, open_bytes, readable
 
 DELIMITERS = ",\t;|"
@@ -99,17 +99,9 @@ def read_header(
         return Delimited(dialect, [str(number) for number in range(1, len(names) + 1)], False, blank)
     if not any(names):
         raise InputError(f"{title}: the first line is blank; it must name the columns")
-    if repeated := repeated_names(names, ignore_case=True):  # as DuckDB does
-        raise InputError(f"{title}: the header names {repeated} more than once; case is ignored")
+    check_file_columns(names, title)
     columns = [name or f"column{number}" for number, name in enumerate(names)]
     return Delimited(dialect, columns, blank_lines=blank)
-
-
-def repeated_names(names: list[str], *, ignore_case: bool = False) -> str:
-    """The names that occur more than once in a header, for a message."""
-    compared = [name.lower() for name in names] if ignore_case else names
-    times = Counter(compared)
-    return ", ".join(sorted({repr(name) for name, key in zip(names, compared, strict=True) if name and times[key] > 1}))
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -57,6 +57,8 @@ _OFFICE_MEMBERS = {
     b"application/vnd.oasis.opendocument.text": "an OpenDocument text",
     b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument spreadsheet; save it as .xlsx or .csv",
 }
+_UNREAD = {".xls", ".xlsb", ".ods", ".zip", ".7z", ".tar", ".tgz"}
+_UNREAD_PACKINGS = {".xz", ".bz2", ".lzma", ".lz4", ".br", ".z"}
 _OFFICE_ENDINGS = {".docx": "a Word document", ".pptx": "a PowerPoint document"}
 _OFFICE_HEAD = 1 << 13  # bytes that contain the names of a document's first parts
 _HTML = re.compile(rb"(?i)\s*<(!doctype\s+html|html[\s>])")
@@ -193,6 +195,17 @@ def format_of_name(path: Path) -> str | None:
     """The format from a file's ending, without opening the file."""
     name = Path(path.stem) if path.suffix.lower() in _PACKED_ENDINGS else path
     return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
+
+
+def is_unread_table(path: Path) -> bool:
+    """Whether a file is named like a table in a format or a packing that is not read.
+
+    >>> [is_unread_table(Path(name)) for name in ("votes.csv.xz", "votes.ods", "votes.zip", "votes.csv.gz", "notes.md")]
+    [True, True, True, False, False]
+    """
+    packed = {ending.lower() for ending in path.suffixes[-2:]} if len(path.suffixes) > 1 else set()
+    known = {ending for endings in FORMATS.values() for ending in endings}
+    return path.suffix.lower() in _UNREAD or (path.suffix.lower() in _UNREAD_PACKINGS and bool(packed & known))
 
 
 def name_without_endings(path: Path) -> str:

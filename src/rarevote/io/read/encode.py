@@ -9,6 +9,7 @@ results are written.
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,10 +24,10 @@ from rarevote.crowd.annotations import Encoded
 from rarevote.crowd.encoding import encode_column
 from rarevote.crowd.names import as_name_array, is_missing
 from rarevote.errors import InputError, how
-from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
+from rarevote.io.duck import AS_WRITTEN, FLOATS, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
-from rarevote.io.read.sources import PARQUET, FileTable, asking, count_rows, translated
+from rarevote.io.read.sources import PARQUET, FileTable, asking, count_rows, place_of_rows, translated
 
 # Types that stay as they are; other types that are not nested become text. Dates and times become the text that a CSV
 # file has for them: NumPy would make the day 2026-11-17 the time 2026-11-17 00:00:00.
@@ -34,6 +35,9 @@ _NATIVE = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE",
     "BOOLEAN", "VARCHAR", "JSON",
 }  # fmt: skip
+_NUMBERS = _NATIVE - {"BOOLEAN", "VARCHAR", "JSON"}
+# The type of columns of a role that differ in type; the other sorts become text.
+_COMMON = {"numbers": "JSON", "BOOLEAN": "BOOLEAN", "JSON": "JSON"}
 _NESTED = ("STRUCT", "MAP", "UNION")
 # From this size on, rows and names are kept in a file rather than in memory.
 OUT_OF_CORE_BYTES = 256 << 20
@@ -50,6 +54,9 @@ _MAX_NAMES_JOINED_AGAIN = 500_000
 # Longer than the name of any real column.
 _SEVERAL = ". Several choices in one answer? "
 _ROLE = "rarevote {} of a table"
+# A single cell with the name of its column can be an item.
+_COLUMNS_OF_HEADER = 2
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -89,19 +96,56 @@ def loaded(sources: Sequence[FileTable], choices: Sequence[Choice]) -> Iterator[
     large = is_large(sources)
     with connection(on_disk=large) as database:
         if not (large and _view_parquet(database, sources, choices)):
+            sorts = _sorts_of_roles(sources, choices)
             for number, (source, choice) in enumerate(zip(sources, choices, strict=True)):
                 with_objects(database, source.objects)
                 try:
-                    query = _rows_query(source, choice)
+                    query = _rows_query(source, choice, sorts)
                     verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
                     database.execute(f"{verb} {query}", source.parameters)
                 except duckdb.Error as error:
                     raise _no_room(error) or translated(source, error) from None
         try:
+            _refuse_repeated_headers(database, sources, choices)
             yield database
         except duckdb.Error as error:
             about = next((one for one in sources if any(file.path in str(error) for file in one.files)), sources[0])
             raise _no_room(error) or translated(about, error) from None
+
+
+def _refuse_repeated_headers(database: Any, sources: Sequence[FileTable], choices: Sequence[Choice]) -> None:
+    """Refuse rows that repeat the header, as in concatenated files: each would be a vote for the class "label"."""
+    seen = set()
+    for source, choice in zip(sources, choices, strict=True):
+        columns = [*choice.roles.values(), *choice.answers]
+        is_named = source.form == "json" or (source.table is not None and source.table.has_header)
+        if not is_named or len(columns) < _COLUMNS_OF_HEADER:
+            continue
+        own = [_is_own_name(role, name, source.form) for role, name in choice.roles.items()]
+        if choice.answers:
+            quoted = f"'\"' || {choice.names} || '\"'" if source.form == "json" and not choice.as_text else choice.names
+            own.append(f"CAST(label AS VARCHAR) = {quoted}")
+        repeated = " AND ".join(own)
+        if repeated in seen or not database.execute(f"SELECT 1 FROM rows WHERE {repeated} LIMIT 1").fetchone():
+            seen.add(repeated)
+            continue
+        cells = ", ".join(f"{source.text(name)} AS c{number}" for number, name in enumerate(columns))
+        same = " AND ".join(_is_own_name(f"c{number}", name) for number, name in enumerate(columns))
+        with asking(source) as ask:
+            query = f"SELECT n FROM (SELECT {cells}, row_number() OVER () - 1 AS n FROM {source.reader}) WHERE {same}"
+            rows = [n for (n,) in ask(f"{query} ORDER BY n LIMIT {_MOST_SHOWN}").fetchall()]
+        if rows:
+            raise InputError(
+                f"{source.title}: the header is repeated in {place_of_rows([source], rows)}: remove it there, or give "
+                "the concatenated files separately"
+            )
+
+
+def _is_own_name(column: str, name: str, form: str = "csv") -> str:
+    """The SQL condition that a cell is the name of its column, also after the byte-order mark of another file."""
+    spelled = [json.dumps(text, ensure_ascii=False) if form == "json" else text for text in (name, f"\ufeff{name}")]
+    texts = ", ".join("'" + text.replace("'", "''") + "'" for text in spelled)
+    return f"CAST({column} AS VARCHAR) IN ({texts})"
 
 
 def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence[Choice]) -> bool:
@@ -112,7 +156,7 @@ def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence
     for source, choice in zip(sources, choices, strict=True):
         if choice.answers or len(source.files) != 1:
             return False
-        kinds = _kinds(source)
+        kinds = source.kinds
         columns = {role: _readable(name, kinds[name], source.title) for role, name in choice.roles.items()}
         seen.add(tuple(kinds[name] for name in choice.roles.values()))
         path = literal(source.files[0].path).replace("'", "''")
@@ -144,13 +188,79 @@ def _no_room(error: Exception) -> InputError | None:
     )
 
 
-def _rows_query(source: FileTable, choice: Choice) -> str:
-    kinds = _kinds(source)
+def _sort(kind: str) -> str:
+    """What the values of a type are; two types of one sort have the same text for the same value."""
+    if kind in _NUMBERS:
+        return "numbers"
+    if kind.startswith(("VARCHAR", "ENUM", "UUID")):
+        return "text"
+    return re.sub(r"^DECIMAL\(\d+", "DECIMAL(", kind)  # the number of digits after the point is part of the text
 
-    def column(name: str, role: str = "") -> str:
+
+def _sorts_of_roles(sources: Sequence[FileTable], choices: Sequence[Choice]) -> dict[str, str]:
+    """What the values are of each role whose columns differ in type, in one file or in several.
+
+    The columns of a role stand below each other, and DuckDB would cast all to the type of the first: 1.5 to an integer.
+
+    Raises:
+        InputError: a role has truth values and numbers, for example, and it cannot be known which are equal.
+    """
+    columns: dict[str, dict[str, list[tuple[FileTable, str]]]] = {}  # by role and type
+    for source, choice in zip(sources, choices, strict=True):
+        for role, name in (*choice.roles.items(), *(("label", name) for name in choice.answers)):
+            if not (choice.as_text and role == "label"):
+                columns.setdefault(role, {}).setdefault(source.kinds[name], []).append((source, name))
+    return {role: _only_sort(role, by_type) for role, by_type in columns.items() if len(by_type) > 1}
+
+
+def _only_sort(role: str, by_type: Mapping[str, Sequence[tuple[FileTable, str]]]) -> str:
+    """What the values of these columns are: numbers beside text are text, and a column without values is anything."""
+    sorts = {_sort(kind) for kind in by_type}
+    if len(sorts) == 1:
+        return sorts.pop()
+    found: dict[str, str] = {}
+    for kind, columns in by_type.items():
+        for source, name in columns:
+            if _sort(kind) not in found and _has_values(source, name, kind):
+                found[_sort(kind)] = f"{source.title} has a column {name!r} of type {kind}"
+    if len(found) > 1 and found.keys() != {"numbers", "text"}:
+        raise InputError(f"{', and '.join(found.values())}: give the {role}s one type, for example text")
+    return "numbers" if found.keys() == {"numbers"} else next(iter(found.keys() - {"numbers"}), "text")
+
+
+def _has_values(source: FileTable, name: str, kind: str) -> bool:
+    with asking(source) as ask:
+        return ask(f"SELECT 1 FROM {source.reader} WHERE {_valued(name, kind)} LIMIT 1").fetchone() is not None
+
+
+def _valued(name: str, kind: str) -> str:
+    """The SQL condition that a cell has a value."""
+    return f"{identifier(name)} IS NOT NULL" + (f" AND NOT isnan({identifier(name)})" if kind in FLOATS else "")
+
+
+def _of_sort(source: FileTable, name: str, sort: str) -> str:
+    """The SQL expression for a column in the type that all columns of this sort have."""
+    kind = source.kinds[name]
+    if sort == "text" and _sort(kind) == "numbers":
+        return f"CASE WHEN {_valued(name, kind)} THEN {source.text(name)} END"
+    if _sort(kind) != sort:
+        return f"NULL::{_COMMON.get(sort, 'VARCHAR')}"
+    if sort != "numbers":
+        return _readable(name, kind, source.title)
+    # As JSON, numbers keep their digits, and 1 and 1.0 are one name. JSON has no NaN.
+    exact = f"CAST({identifier(name)} AS DOUBLE)" if kind in FLOATS else identifier(name)
+    return f"CASE WHEN {_valued(name, kind)} THEN to_json({exact}) END"
+
+
+def _rows_query(source: FileTable, choice: Choice, sorts: Mapping[str, str]) -> str:
+    kinds = source.kinds
+
+    def column(name: str, role: str) -> str:
         if choice.as_text and role == "label":
             is_list = kinds[name].endswith("]")
             return f"CAST(to_json({identifier(name)}) AS VARCHAR)" if is_list else source.text(name)
+        if role in sorts:
+            return _of_sort(source, name, sorts[role])
         return _readable(name, kinds[name], source.title)
 
     if not choice.answers:
@@ -159,14 +269,12 @@ def _rows_query(source: FileTable, choice: Choice) -> str:
     if choice.as_text:
         answers = [f"coalesce({column(name, 'label')}, '')" for name in choice.answers]  # UNPIVOT leaves out NULL
     else:
-        # Answers are in one column afterwards and need one type.
-        same = len({kinds[name] for name in choice.answers}) == 1
-        answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
+        answers = [column(name, "label") for name in choice.answers]
     # A column can have the name of a role.
     kept = {role: identifier(_ROLE.format(role)) for role in choice.roles}
     named = ", ".join(
         [
-            *(f"{column(name)} AS {kept[role]}" for role, name in choice.roles.items()),
+            *(f"{column(name, role)} AS {kept[role]}" for role, name in choice.roles.items()),
             *(f"{text} AS {identifier(name)}" for text, name in zip(answers, choice.answers, strict=True)),
         ]
     )
@@ -184,7 +292,7 @@ def tasks_without_votes(sources: Sequence[FileTable], choices: Sequence[Choice])
     tasks: list[Any] = []
     for source, choice in zip(sources, choices, strict=True):
         name = choice.roles["task"]
-        column = _readable(name, _kinds(source)[name], source.title)
+        column = _readable(name, source.kinds[name], source.title)
         filled = " OR ".join(not_blank(source.text(answer)) for answer in choice.answers)
         with asking(source) as ask:
             found = ask(
@@ -213,14 +321,6 @@ def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], m
 def not_blank(expression: str) -> str:
     """The SQL condition that a text is not blank."""
     return f"trim(CAST({expression} AS VARCHAR)) <> ''"
-
-
-def _kinds(source: FileTable) -> dict[str, str]:
-    """The type of each column."""
-    if source.form != "typed":
-        return dict.fromkeys(source.columns, "VARCHAR" if source.form == "csv" else "JSON")
-    with asking(source) as ask:
-        return {name: kind for name, kind, *_ in ask(f"DESCRIBE SELECT * FROM {source.reader}").fetchall()}
 
 
 def _readable(name: str, kind: str, title: str) -> str:
@@ -399,7 +499,7 @@ def shown_values(
     for source, task in zip(sources, task_columns, strict=True):
         if column not in source.columns:
             continue
-        named = _readable(task, _kinds(source)[task], source.title)
+        named = _readable(task, source.kinds[task], source.title)
         with asking(source) as ask:
             rows = ask(
                 "SELECT task, arg_min(shown, n) AS shown, count(DISTINCT trim(shown)) AS n_values, "
@@ -415,5 +515,8 @@ def shown_values(
             two = f"{rows['shown'][first]!r} and {rows['last'][first]!r}"
             raise InputError(f"{source.title}: task {tasks[first]!r} has several values in {column!r}: {two}")
         for name, value in zip(tasks, rows["shown"].tolist(), strict=True):
+            if single and found.setdefault(name, value).strip() != value.strip():
+                two = f"{found[name]!r} and {value!r}"
+                raise InputError(f"{source.title}: task {name!r} has several values in {column!r}: {two}")
             found.setdefault(name, value)
     return found

@@ -8,10 +8,9 @@ a way to locate a row.
 
 from __future__ import annotations
 
-import glob
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,8 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError, ParameterError, how
-from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
+from rarevote.io.duck import (
+    AS_WRITTEN,
+    connection,
+    first_line,
+    literal,
+    parquet_columns,
+    text_of,
+    with_objects,
+)
 from rarevote.io.json_text import parse_json
+from rarevote.io.read.columns import check_file_columns
 from rarevote.io.read.csv_text import Delimited, check_lines, explain, lines_of_rows, read_header, undecodable_line
 from rarevote.io.read.detect import (
     FORMATS,
@@ -31,11 +39,13 @@ from rarevote.io.read.detect import (
     format_of_name,
     inspect_file,
     is_stream,
+    is_unread_table,
     keep_stream,
     open_bytes,
 )
 from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.partitions import with_partitions
+from rarevote.io.read.paths import files_below, found_paths
 from rarevote.io.read.persons import with_person
 from rarevote.io.unpacked import check_parquet
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
@@ -73,6 +83,7 @@ class FileTable:
         objects: Python objects that the reader uses.
         compression: how the files are compressed.
         partitions: the columns that come from folder names, not from the files.
+        types: the type of each column of a file with types.
     """
 
     files: tuple[File, ...]
@@ -84,6 +95,7 @@ class FileTable:
     objects: dict[str, Any] = field(default_factory=dict)
     compression: Compression = "none"
     partitions: tuple[str, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -92,7 +104,14 @@ class FileTable:
 
     def text(self, column: str) -> str:
         """The SQL expression for a column as text."""
-        return f"{identifier(column)} ->> '$'" if self.form == "json" else f"CAST({identifier(column)} AS VARCHAR)"
+        return text_of(column, self.kinds[column])
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The type of each column in DuckDB; a column from the name of a file or folder is text."""
+        if self.form == "json":
+            return dict.fromkeys(self.columns, "JSON")
+        return {name: self.types.get(name, "VARCHAR") for name in self.columns}
 
     @property
     def parameters(self) -> list[Any]:
@@ -279,36 +298,9 @@ def _merged(sources: Sequence[FileTable]) -> list[FileTable]:
 
 
 def _signature(source: FileTable) -> tuple[Any, ...]:
-    return source.reader, repr(source.arguments), tuple(source.columns), id(source) if source.objects else None
-
-
-def is_temporary(name: str) -> bool:
-    """Whether a file or folder is not data: hidden, a marker of Spark, or an incomplete file.
-
-    >>> [is_temporary(name) for name in (".part.csv", "_SUCCESS", "tmp_.part.csv", "~$votes.xlsx", "votes.csv")]
-    [True, True, True, True, False]
-    """
-    return name.startswith((".", "_", "~$", "tmp_.")) or name.endswith((".tmp", ".part", ".crdownload"))
-
-
-def found_paths(given: str) -> list[Path]:
-    """The files and folders that match a name or a pattern.
-
-    Raises:
-        InputError: there are none.
-    """
-    if Path(given).exists():
-        return [Path(given)]
-    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
-    if not matches:
-        raise InputError(f"{given}: no such file")
-    return [*map(Path, matches)]
-
-
-def files_below(folder: Path) -> list[Path]:
-    """The files of a folder and those below it, without temporary ones."""
-    found = sorted(folder.rglob("*"))
-    return [one for one in found if one.is_file() and not any(map(is_temporary, one.relative_to(folder).parts))]
+    # Files of other types would be cast to those of the first file.
+    columns = tuple(source.kinds.items())
+    return source.reader, repr(source.arguments), columns, id(source) if source.objects else None
 
 
 @dataclass(frozen=True)
@@ -350,6 +342,11 @@ class _Opener:
         """The data files of a folder and those below it; without Spark's markers and hidden files."""
         kinds: dict[str, list[Path]] = {}
         for file in files_below(folder):
+            if is_unread_table(file):
+                raise InputError(
+                    f"{file}: cannot be read as a table; unpack or convert it, move it to another folder, or name the "
+                    "files to read"
+                )
             if kind := format_of_name(file):
                 kinds.setdefault("csv" if kind == "tsv" else kind, []).append(file)
         if self.options.file_format is not None:
@@ -476,7 +473,9 @@ class _Opener:
             ).fetchall()
         except duckdb.Error as error:
             raise InputError(f"{file.title}: {_explain_json(error, file.path, compression)}") from None
-        return [key for (key,) in found]
+        keys = [key for (key,) in found]
+        check_file_columns(keys, file.title)
+        return keys
 
     def _arrow(self, found: FileInfo) -> FileTable:
         import duckdb
@@ -485,12 +484,14 @@ class _Opener:
 
         name, opened, columns = open_arrow(found)
         try:
-            with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
+            described = with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
         except duckdb.Error as error:  # it does not support all Arrow types
             reason = first_line(error)[:200]
             raise InputError(f"{found.title}: a column has a type that cannot be read ({reason})") from None
+        check_file_columns(columns, found.title)
+        types = {column: kind for column, kind, *_ in described}
         file = File(str(found.path), found.title)
-        return FileTable((file,), "typed", name, (), columns, objects={name: opened})
+        return FileTable((file,), "typed", name, (), columns, objects={name: opened}, types=types)
 
     def _parquet(self, path: str, title: str) -> FileTable:
         import duckdb
@@ -498,11 +499,12 @@ class _Opener:
         try:
             described = self.database.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [[literal(path)]]).fetchall()
             kinds = {row[0]: row[1] for row in described}
+            check_file_columns(parquet_columns(self.database, path), title)
             if "://" not in path:
                 check_parquet(self.database, Path(path), title, kinds)
         except duckdb.Error as error:
             raise InputError(f"{title}: not a readable Parquet file ({first_line(error)[:200]})") from None
-        return FileTable((File(path, title),), "typed", PARQUET, (), list(kinds))
+        return FileTable((File(path, title),), "typed", PARQUET, (), list(kinds), types=kinds)
 
 
 def _json_layout(head: bytes, title: str) -> str:

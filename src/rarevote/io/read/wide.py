@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rarevote.crowd.words import listed
@@ -120,7 +120,7 @@ def recognise_wide(
         return None
     taken = {task, *shown, *source.partitions}
     small = {name: one.values for name, one in profiles.items() if one.values and name not in taken}
-    groups = _groups({name: values for name, values in small.items() if not _counts(name)}, gold)
+    groups = _groups({name: _plain_numbers(values) for name, values in small.items() if not _counts(name)}, gold)
     if not groups:
         return None
     best = [group for group in groups if group.rank == max(one.rank for one in groups)]
@@ -164,6 +164,11 @@ def _groups(small: dict[str, frozenset[str]], gold: str | None) -> list[_Group]:
         if len(annotators) >= _MIN_ANNOTATORS and varies:
             groups.append(_Group(annotators, expected, min(len(called), _MIN_ANNOTATORS)))
     return groups
+
+
+def _plain_numbers(values: Iterable[str]) -> frozenset[str]:
+    """The values, with ``1`` for ``1.0``: pandas writes a column of integers with gaps in this way."""
+    return frozenset(re.sub(r"^([-+]?\d+)\.0+$", r"\1", value) for value in values)
 
 
 def _counts(name: str) -> bool:
