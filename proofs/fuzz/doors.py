@@ -39,6 +39,7 @@ from proofs.fuzz.oracles import (
     plain_votes,
     read_and_compare,
 )
+from proofs.fuzz.typed_files import TypedFiles, some_files
 from proofs.plan_fuzz import honest_set
 from rarevote import DawidSkene
 from rarevote.audit import Audit
@@ -102,6 +103,7 @@ class House(ExitStack):
             "wide": self._wide,
             "frames": self._frames,
             "folders": self._folders,
+            "typed files": self._typed_files,
             "aggregate": self._aggregate,
             "gold": self._gold,
             "truth": self._truth_file,
@@ -241,6 +243,10 @@ class House(ExitStack):
 
     def _folders(self) -> Door:
         return Door("folders", Folders(self._folder / "folders").enter, [Seed(".json", text) for text in some_crowds()])
+
+    def _typed_files(self) -> Door:
+        enter = TypedFiles(self._folder / "typed").enter
+        return Door("typed files", enter, [Seed(".json", text) for text in some_files()])
 
     def _aggregate(self) -> Door:
         """All steps: what was read, however odd, is also fitted, decided and written."""
