@@ -14,6 +14,7 @@ from rarevote.cli.each import Outputs, aggregate_each, check_folder, read_questi
 from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
 from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit_and_find
 from rarevote.cli.options.output import (
+    check_result_columns,
     check_result_file,
     json_option,
     quiet_option,
@@ -168,6 +169,7 @@ def aggregate(
     fitted = fit_options.fit(
         crowd,
         estimator,
+        check=partial(_check_columns, crowd, decisions, out=out, soft_out=soft_out),
         checkpoint=engine.checkpoint,
         checkpoint_every=engine.checkpoint_every,
     )
@@ -248,6 +250,19 @@ def _check_further_files(
     if model_out is not None:
         require_capability(estimator, "predict", "--model-out")
         check_place(model_out)
+
+
+def _check_columns(
+    crowd: Crowd, decisions: DecisionArguments, classes: list[Any], *, out: Path | None, soft_out: Path | None
+) -> None:
+    """Refuse, before the fit, files that cannot have columns for these classes, or for what is shown."""
+    from rarevote.decide.columns import result_names
+    from rarevote.io.write.soft_labels import check_soft_classes
+
+    check_result_columns(result_names(classes, crowd.shown), out)
+    if soft_out is not None:
+        check_soft_classes(classes, soft_out)
+    decisions.check_columns(crowd)
 
 
 class Clock:

@@ -459,9 +459,10 @@ def _ask(
     more: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw, save the plan, write the list, in this order, so that no list is without its plan."""
-    from rarevote.audit.answers import write_review_list
+    from rarevote.audit.answers import check_list_columns, write_review_list
     from rarevote.audit.of_fit import summary
 
+    check_list_columns(review_out, _form(audit), crowd)
     review = audit.round()
     audit.save(plan)
     if review:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rarevote.api import Result
     from rarevote.crowd.grades import Grades
     from rarevote.decide.review import ReviewPlan
+    from rarevote.io.read.crowd import Crowd
 
 REVIEW_FORMATS = ("table", "label-studio", "argilla")
 # Options that are ways to decide; only one can be chosen.
@@ -97,6 +98,14 @@ class DecisionArguments:
         if self.max_review is None:
             return None
         return result.review(self.max_review, self.review_out, form=self.review_as)
+
+    def check_columns(self, crowd: Crowd) -> None:
+        """Refuse a review list that cannot have the columns to show."""
+        from rarevote.decide.review import REVIEW_NAMES
+        from rarevote.io.write.columns import check_columns
+
+        if self.review_out is not None and self.review_as == "table":
+            check_columns([*REVIEW_NAMES, *crowd.to_show], self.review_out)
 
     def _check_review(self, out: Path | None) -> None:
         if (self.max_review is None) != (self.review_out is None):
