@@ -165,7 +165,7 @@ def _of_labels(
     if decisions.max_review is not None and decisions.review_out is None:
         make_folder(out)
         decisions = replace(decisions, review_out=out / "review.csv")
-    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=None, grades=fit_options.grades)
+    deciding = decisions.options(has_gold=fit_options.may_have_gold, grades=fit_options.grades)
     estimator = fit_options.make()
     if review_project is not None:
         require_capability(estimator, "gold", "--review-project")
