@@ -100,10 +100,10 @@ class DecisionArguments:
 
     def check_columns(self, crowd: Crowd) -> None:
         """Refuse a review list that cannot have the columns to show."""
-        from rarevote.decide.review import REVIEW_NAMES
-        from rarevote.io.write.columns import check_columns
-
         if self.review_out is not None and self.review_as == "table":
+            from rarevote.decide.review import REVIEW_NAMES
+            from rarevote.io.write.columns import check_columns
+
             check_columns([*REVIEW_NAMES, *crowd.to_show], self.review_out)
 
     def _check_review(self) -> None:

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from string import ascii_lowercase, ascii_uppercase
 from typing import IO, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from rarevote.crowd.names import StoredNames, as_name_array
 from rarevote.crowd.steps import doing
 from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
-from rarevote.io.duck import OF_THE_DISK, connection, first_line, identifier
+from rarevote.io.duck import OF_THE_DISK, connection, first_line, folded, identifier
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
@@ -43,7 +42,6 @@ _ARROW = (".arrow", ".feather")
 ENDINGS = (*_TEXT, ".parquet", ".xlsx", *_ARROW)
 #: The title of the stream that rows are written to if no file is named.
 STANDARD_OUTPUT = "standard output"
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 # A spreadsheet treats a cell that begins with one of these as a formula.
 _FORMULA = "=+-@\t\r"
 
@@ -95,9 +93,7 @@ def check_ending(path: Path) -> None:
 
 
 def check_columns(names: Iterable[str], path: Path | str, *, otherwise: str = "write .xlsx or .arrow") -> None:
-    """Refuse columns that DuckDB would confuse: it ignores the case of the letters A to Z, and only of these.
-
-    It would write the values of one column for both.
+    """Refuse columns that DuckDB would confuse because of case: it would write the values of one column for both.
 
     Args:
         names: the names of the columns.
@@ -111,7 +107,7 @@ def check_columns(names: Iterable[str], path: Path | str, *, otherwise: str = "w
         return
     met: dict[str, str] = {}
     for name in names:
-        first = met.setdefault(name.translate(_LOWER), name)
+        first = met.setdefault(folded(name), name)
         if first != name:
             both = " and ".join(map(repr, sorted((first, name))))
             raise InputError(
