@@ -44,6 +44,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "shown.csv").write_text("\n".join(["task,worker,label,Reason,Confidence", *shown]) + "\n")
     boxes = ["1,a,Cat|cat", "1,b,cat", "2,a,Cat", "2,b,Cat|cat"]
     (tmp_path / "boxes.csv").write_text("\n".join(["task,worker,label", *boxes]) + "\n")
+    hits = [f"h{n // 3},s{n},{'abc'[n % 3]},{('yes', 'Yes', 'no')[n % 3]},{'xy'[n % 2]}" for n in range(12)]
+    header = "HITId,AssignmentId,WorkerId,Answer.q1,Answer.q2"
+    (tmp_path / "hits.csv").write_text("\n".join([header, *hits]) + "\n")
     return tmp_path
 
 
@@ -59,6 +62,7 @@ def folder(tmp_path: Path) -> Path:
         ("plain.csv -o r.csv --class YES", "both columns 'p:YES' and 'p:yes'"),
         ("shown.csv -o r.csv --show Confidence", "both columns 'Confidence' and 'confidence'"),
         ("shown.csv -o r.arrow --show Reason --max-review 1 --review-out l.csv", "l.csv: cannot have both columns"),
+        ("hits.csv --question all -o new", f"new/q1.csv: {CLASSES}"),
         ("boxes.csv --multilabel -o r.csv --sheet-out s.csv", "s.csv: cannot have both columns 'Cat' and 'cat'"),
     ],
 )  # fmt: skip

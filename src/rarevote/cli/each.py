@@ -116,7 +116,7 @@ def _check_columns(data: Crowd | Mapping[str, Crowd], fit_options: FitOptions, o
     for name, crowd in crowds.items():
         names = result_names(fit_options.all_classes(crowd), crowd.shown)
         if isinstance(data, Mapping):
-            check_columns(names, f"{outputs.out}/{name}.csv")
+            check_columns(names, f"{outputs.out}/{name}.csv", otherwise="name one question and write .xlsx or .arrow")
         else:
             check_result_columns([ITEM, CHOICE, *names], outputs.out)
     if outputs.sheet_out is not None:
