@@ -126,13 +126,3 @@ def test_several_files_are_read_together(tmp_path: Path) -> None:
         path.write_bytes(written(is_file=number == 0))
     assert read(names).annotations.n_annotations == 2 * len(VOTES)
     assert read(tmp_path).annotations.n_annotations == 2 * len(VOTES)
-
-
-@pytest.mark.parametrize("is_file", [True, False])
-def test_columns_that_differ_in_capitals_alone_are_refused(is_file: bool, tmp_path: Path) -> None:
-    path = tmp_path / "votes.arrow"
-    table = VOTES.append_column("Label", VOTES["worker"].cast("string"))
-    with (ipc.new_file if is_file else ipc.new_stream)(str(path), table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(InputError, match="names the columns 'Label', 'label' more than once; case is ignored"):
-        read(path)

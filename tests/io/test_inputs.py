@@ -579,14 +579,6 @@ def test_columns_that_differ_in_capitals_alone_are_told(tmp_path: Path) -> None:
         read(path)
 
 
-def test_capitals_that_duckdb_keeps_apart_are_two_columns(tmp_path: Path) -> None:
-    path = tmp_path / "votes.csv"
-    path.write_text("task,worker,label,É,é,Σ,σ\na,x,yes,1,2,3,4\n", encoding="utf-8")
-    assert {name: texts.tolist() for name, texts in read(path, show=["σ", "Σ", "é", "É"]).shown.items()} == {
-        "É": ["1"], "é": ["2"], "Σ": ["3"], "σ": ["4"],
-    }  # fmt: skip
-
-
 def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
     wrapped = '{"exception_type":"IO","exception_message":"Could not write file \\"x\\": No space left on device"}'
     error = OSError(f"IO Error: Async write failed for range [offset=1]: {wrapped}")

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rarevote.errors import InputError, need_library
 from rarevote.io.duck import first_line
 from rarevote.io.read.columns import check_column_names
-from rarevote.io.read.csv_text import repeated_names
 from rarevote.io.read.detect import FileInfo
 from rarevote.io.unpacked import check_arrow
 
@@ -50,8 +49,6 @@ def open_arrow(found: FileInfo) -> tuple[str, Any, list[str]]:
             opened = stream.read_all()
             opened.validate(full=True)
         names = list(opened.schema.names)
-        if repeated := repeated_names(names, ignore_case=True):  # DuckDB would read one column for both
-            raise InputError(f"{found.title}: names the columns {repeated} more than once; case is ignored: rename one")
     except InputError:
         raise
     except (pyarrow.ArrowException, OSError, UnicodeError, ValueError) as error:

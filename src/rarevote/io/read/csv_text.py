@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from rarevote.errors import InputError
-from rarevote.io.duck import folded
 from rarevote.io.read.detect import UTF8_MARK, Compression, FileInfo, open_bytes, readable
 
 DELIMITERS = ",\t;|"
@@ -107,8 +106,8 @@ def read_header(
 
 
 def repeated_names(names: list[str], *, ignore_case: bool = False) -> str:
-    """The names that occur more than once in a header, or that DuckDB takes for one name, for a message."""
-    compared = [folded(name) for name in names] if ignore_case else names
+    """The names that occur more than once in a header, for a message."""
+    compared = [name.lower() for name in names] if ignore_case else names
     times = Counter(compared)
     return ", ".join(sorted({repr(name) for name, key in zip(names, compared, strict=True) if name and times[key] > 1}))
 
