@@ -1,4 +1,4 @@
-"""No output over an input: every output option of every verb against every input of it, from the command tree.
+"""No output over an input or another output: every output of every verb against all others, from the command tree.
 
 What is an input and what an output is written down here a second time, by hand: a new option that takes a file fails
 until somebody says which it is, and a verb whose command line does not refuse the pair fails for each of them.
@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,13 @@ NEEDS = {
     "audit start": ["--find", "yes=0.9"],
     "datasets import": ["cifar10h"],
 }
+# Outputs that have a default beside another file: that file, and its name for the output to be votes.csv.
+DEFAULTS = {
+    ("audit finish", "page"): ("certificate", "votes.json", "votes.html"),
+    ("review", "out"): ("listed", "votes.csv", "votes.answers.csv"),
+}
+# Inputs and outputs with a file of answers beside them.
+WITH_ANSWERS = {"plan", "audit", "listed"}
 NAMES_OF_FILES = re.compile(r"FILE|FOLDER|DIR\b|PLAN|LABELS|LIST|MODEL|RESULT|PATH")
 NOT_FILES = {"LABEL"}  # metavars
 
@@ -90,6 +98,14 @@ VERBS = verbs()
 PAIRS = [
     (verb, given, written) for verb, (inputs, outputs) in FILES.items() for given in sorted(inputs)
     for written in sorted(outputs)
+]  # fmt: skip
+
+
+# Standard output counts as an output of every verb.
+OUTPUT_PAIRS = [(verb, *pair) for verb, (_, outputs) in FILES.items() for pair in combinations(sorted(outputs), 2)]
+BESIDE = [
+    (verb, main, written) for verb, (inputs, outputs) in FILES.items()
+    for main in sorted((inputs | outputs) & WITH_ANSWERS) for written in sorted(outputs - {main})
 ]  # fmt: skip
 
 
@@ -171,7 +187,10 @@ WAYS: list[Callable[[Path], tuple[str, str]]] = [
 
 def refused(verb: str, given: tuple[str, str], written: tuple[str, str], folder: Path) -> str:
     """What the command says that has these two options; checked to be refused as wrong usage and to change nothing."""
-    values = {given[0]: spelled(*given), written[0]: written[1]}
+    return refused_with(verb, {given[0]: spelled(*given), written[0]: written[1]}, folder)
+
+
+def refused_with(verb: str, values: dict[str, str], folder: Path) -> str:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     done = run_command(words(verb, values), folder=folder)
     assert done.returncode == 2, (done.args, done.stdout + done.stderr)
@@ -200,6 +219,115 @@ def test_no_output_over_an_input(
         return
     source, target = way(folder)
     assert "is the input" in refused(verb, (given, source), (written, target), folder)
+
+
+@pytest.mark.parametrize(("verb", "written"), DEFAULTS, ids=lambda part: part)
+def test_no_default_output_over_an_input(verb: str, written: str, folder: Path) -> None:
+    beside, name, made = DEFAULTS[verb, written]
+    (folder / made).write_bytes(TEXT)
+    (folder / "plan.json").write_text(json.dumps({"source": {"labels": [made]}}))
+    for given in sorted(FILES[verb][0] - {beside}):
+        source = {"plan": "plan.json"}.get(given, made)
+        assert f"{made}: is the input" in refused_with(verb, {beside: name, given: source}, folder)
+    for other in sorted(FILES[verb][1] - {beside, written}):
+        said = refused_with(verb, {beside: name, other: made}, folder)
+        assert "are the same file" in said
+        assert f"--{other} " in said
+
+
+def test_every_default_is_in_the_table() -> None:
+    made = {(verb, option.name) for verb, command in VERBS.items() for option in command.params
+            if takes_a_file(option) and option.callback is not None}  # fmt: skip
+    assert made == set(DEFAULTS)
+
+
+def both(folder: Path) -> tuple[str, str]:
+    return "new.csv", "new.csv"
+
+
+def both_spelled(folder: Path) -> tuple[str, str]:
+    return "new.csv", str(folder / "below" / ".." / "new.csv")
+
+
+def both_linked(folder: Path) -> tuple[str, str]:
+    (folder / "link.csv").symlink_to("new.csv")
+    return "new.csv", "link.csv"
+
+
+def both_in_a_linked_folder(folder: Path) -> tuple[str, str]:
+    (folder / "way").symlink_to(folder, target_is_directory=True)
+    return "new.csv", "way/new.csv"
+
+
+def both_hard_linked(folder: Path) -> tuple[str, str]:
+    (folder / "new.csv").write_text("old")
+    os.link(folder / "new.csv", folder / "again.csv")
+    return "new.csv", "again.csv"
+
+
+@pytest.mark.parametrize(
+    "way", [both, both_spelled, both_linked, both_in_a_linked_folder, both_hard_linked], ids=lambda way: way.__name__
+)
+@pytest.mark.parametrize(("verb", "one", "other"), OUTPUT_PAIRS, ids=lambda part: part)
+def test_no_two_outputs_in_one_file(
+    verb: str, one: str, other: str, way: Callable[[Path], tuple[str, str]], folder: Path
+) -> None:
+    said = refused_with(verb, dict(zip((one, other), way(folder), strict=True)), folder)
+    for name in (one, other):
+        (option,) = (option for option in VERBS[verb].params if option.name == name)
+        assert f"{option.opts[0]} " in said
+    assert "are the same file" in said
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("ending", [".answers.jsonl", "lock"])
+@pytest.mark.parametrize(("verb", "main", "written"), BESIDE, ids=lambda part: part)
+def test_no_output_over_the_files_beside_a_plan(
+    verb: str, main: str, written: str, ending: str, exists: bool, folder: Path
+) -> None:
+    is_read = main in FILES[verb][0]
+    (folder / "plan.json").write_text("{}") if is_read else None
+    target = ".plan.json.rarevote-lock" if ending == "lock" else f"plan.json{ending}"
+    if exists:
+        (folder / target).write_text("")
+    said = refused_with(verb, {main: "plan.json", written: target}, folder)
+    assert "are the same file" in said or (exists and is_read and "is the input" in said)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("aggregate votes.csv --question all --out new --review-out new/list.csv --max-review 1", "--review-out"),
+        ("aggregate votes.csv --checkpoint kept --out kept/r.csv", "--out"),
+        ("aggregate votes.csv --engine dask --out new --checkpoint new/tasks", "--checkpoint"),
+        ("watch votes.csv --out new --review-out new/result.csv --max-review 1", "--review-out"),
+    ],
+)
+def test_no_output_in_a_folder_that_another_replaces(command: str, named: str, folder: Path) -> None:
+    assert f"{named} " in (said := rarevote(*command.split(), folder=folder, code=2).stderr)
+    assert "where it would be replaced" in said
+    assert not (folder / "new").exists()
+
+
+def test_outputs_that_do_not_meet(folder: Path) -> None:
+    for name in ("figures", "w"):
+        (folder / name).mkdir()
+    for command in (
+        "aggregate votes.csv -m dawid-skene --checkpoint kept --out r.csv --soft-out r.npz --model-out r",
+        "report votes.csv -m majority-vote --charts figures --out figures/page.html",
+        "watch votes.csv -m majority-vote --out w --review-out w/list.csv --max-review 1 --every 1s --rounds 1",
+    ):
+        rarevote(*command.split(), "-q", folder=folder)
+    assert {"r", "r.csv", "r.npz"} <= {path.name for path in folder.iterdir()}
+    assert {"result.csv", "changes.csv", "list.csv"} <= {path.name for path in (folder / "w").iterdir()}
+
+
+def test_a_file_system_that_ignores_case(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["aggregate", "votes.csv", "-m", "majority-vote", "--soft-out", "R.npz", "--model-out", "r.npz"]
+    rarevote(*words[:4], "--soft-out", "A.parquet", "--out", "a.parquet", folder=folder)
+    lower = os.lstat
+    monkeypatch.setattr(Path, "lstat", lambda path: lower(str(path).replace(path.name, folder.name)))
+    assert "--model-out and --soft-out" in rarevote(*words, folder=folder, code=2).stderr
 
 
 @pytest.mark.parametrize("way", ["in the folder", "in a folder below", "pattern", "linked from the folder"])
@@ -280,6 +408,13 @@ def test_redirected_streams_are_files_too(folder: Path) -> None:
     assert done.returncode == 2
     assert b"standard output: is the input votes.csv" in done.stderr
     assert (folder / "votes.csv").read_bytes() == TEXT
+    with (folder / "rows.csv").open("wb") as rows:
+        done = subprocess.run(
+            [*command, "votes.csv", "--json", "--out", "rows.csv"],
+            cwd=folder, stdout=rows, stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert b"--out and standard output are the same file" in done.stderr
 
 
 def test_json_of_a_verb_says_nothing_of_it(folder: Path) -> None:

@@ -222,8 +222,8 @@ def test_texts_become_values() -> None:
     assert DecisionArguments(min_recall="defect=0.9").active
 
 
-def parse(out: Path | None = None, **given: Any) -> dict[str, Any]:
-    return DecisionArguments(**given).options(has_gold=False, out=out)
+def parse(**given: Any) -> dict[str, Any]:
+    return DecisionArguments(**given).options(has_gold=False)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,6 @@ def parse(out: Path | None = None, **given: Any) -> dict[str, Any]:
         ({"max_review": 5}, "must be used together"),
         ({"review_out": Path("review.csv")}, "must be used together"),
         ({"max_review": 0, "review_out": Path("review.csv")}, "at least 1"),
-        ({"max_review": 1, "review_out": Path("a.csv"), "out": Path("a.csv")}, "the same file"),
         ({"review_as": "prodigy"}, "label-studio"),
         ({"decide": "balanced:0.5"}, "at least 1"),
         ({"decide": "balanced:many"}, "balanced:5"),

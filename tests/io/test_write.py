@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import stat
 import time
 from importlib import import_module
@@ -22,7 +23,8 @@ from hypothesis import strategies as st
 
 from rarevote.errors import InputError
 from rarevote.io.spreadsheet import MAX_ROWS
-from rarevote.io.write.columns import check_output, write_columns, write_rows
+from rarevote.io.write.columns import appending_csv, check_output, write_columns, write_rows
+from rarevote.io.write.soft_labels import SoftLabels
 
 NAMES = ["a,b", "=SUM(A1)", "ü", "-5", "+1", "@x", "'quoted'", ' "', "two\nlines", "007", "\ttab"]
 COLUMNS: dict[str, Any] = {
@@ -87,6 +89,59 @@ def test_round_trip(tmp_path: Path, ending: str) -> None:
     assert [str(row["yes"]) for row in found] == [str(value) for value in COLUMNS["yes"]]
     assert [row["mixed"] for row in found] == ["1", "a", "2.5", *["x"] * (len(NAMES) - 3)]
     assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208
+
+
+BY_DUCKDB = ["csv", "tsv.gz", "json", "ndjson.zst", "jsonl", "parquet"]
+
+
+def values(names: tuple[str, ...]) -> dict[str, Any]:
+    """A column of one number for each name: 1, 2, 3, ..."""
+    return {name: np.array([number]) for number, name in enumerate(names, 1)}
+
+
+@pytest.mark.parametrize("ending", BY_DUCKDB)
+@pytest.mark.parametrize("names", [("p:Yes", "p:yes"), ("a", "B", "A"), ("É x", "É X")])
+def test_columns_that_duckdb_confuses_are_refused(tmp_path: Path, ending: str, names: tuple[str, ...]) -> None:
+    path = tmp_path / f"x.{ending}"
+    both = " and ".join(map(repr, sorted((names[0], names[-1]))))
+    with pytest.raises(InputError, match=re.escape(f"x.{ending}: cannot have both columns {both}, which differ")):
+        write_columns(values(names), path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ending", [*BY_DUCKDB, "xlsx", "arrow", "feather"])
+@pytest.mark.parametrize(
+    "names", [("É", "é"), ("İ", "i̇"), ("ß", "SS", "ẞ"), ("\u212a", "k"), ("I", "ı"), ("Σ", "σ", "ς")]
+)
+def test_columns_that_duckdb_keeps_apart_come_back(tmp_path: Path, ending: str, names: tuple[str, ...]) -> None:
+    write_columns(values(names), tmp_path / f"x.{ending}")
+    (row,) = read_back(tmp_path / f"x.{ending}")
+    assert {name: int(value) for name, value in row.items()} == dict(zip(names, range(1, 9), strict=False))
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "arrow", "feather"])
+def test_other_formats_have_columns_that_differ_only_in_case(tmp_path: Path, ending: str) -> None:
+    write_columns(values(("p:Yes", "p:yes")), tmp_path / f"x.{ending}")
+    assert read_back(tmp_path / f"x.{ending}") == [{"p:Yes": 1, "p:yes": 2}]
+
+
+def test_streams_refuse_columns_that_differ_only_in_case(tmp_path: Path) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with pytest.raises(InputError, match=r"^standard output: cannot have both columns 'A' and 'a'"):
+        write_rows(values(("a", "A")), stream)
+    assert not stream.buffer.getvalue()
+    with pytest.raises(InputError, match=r"x\.csv: cannot have both"), appending_csv(tmp_path / "x.csv") as append:
+        append(values(("a", "A")))
+
+
+def test_soft_labels_of_classes_that_differ_only_in_case(tmp_path: Path) -> None:
+    soft = SoftLabels(["a"], ["No", "no"], np.array([[0.25, 0.75]]))
+    with pytest.raises(InputError, match=r"both columns 'p:No' and 'p:no', .* or write \.npz$"):
+        soft.write(tmp_path / "x.parquet")
+    assert not list(tmp_path.iterdir())
+    soft.write(tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz") as arrays:
+        assert dict(zip(arrays["classes"].tolist(), arrays["p"][0].tolist(), strict=True)) == {"No": 0.25, "no": 0.75}
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -18,7 +18,7 @@ from rarevote.io.platforms.write_back import (
 )
 from rarevote.io.read.answers import Said
 from rarevote.io.read.crowd import Crowd
-from rarevote.io.write.columns import write_columns
+from rarevote.io.write.columns import check_columns, write_columns
 
 _UNSURE = "unsure"
 
@@ -117,6 +117,20 @@ def by_expert(rows: Iterable[Said], who: str | None = None) -> tuple[dict[str | 
     return found, [task for task, label in agreed.items() if label is None and task in said]
 
 
+#: The columns of a list, apart from those to show.
+LIST_NAMES = ("task", "label")
+
+
+def check_list_columns(path: Path, form: str, crowd: Crowd) -> None:
+    """Refuse a list that cannot have the columns to show, before anything is drawn.
+
+    Raises:
+        InputError: two names differ only in case.
+    """
+    if form == "table":
+        check_columns([*LIST_NAMES, *crowd.to_show], path)
+
+
 def write_review_list(review: Sequence[Any], path: Path, form: str, crowd: Crowd) -> None:
     """Write the list, completely or not at all; it contains no score, no stratum and no label of the crowd.
 
@@ -128,7 +142,7 @@ def write_review_list(review: Sequence[Any], path: Path, form: str, crowd: Crowd
     place = {task: row for row, task in enumerate(crowd.population.tolist())}
     rows, shown = [place[task] for task in review], crowd.to_show
     if form == "table":
-        columns = {"task": as_name_array(review), **shown_columns(shown, rows, taken=("task", "label"))}
+        columns = {"task": as_name_array(review), **shown_columns(shown, rows, taken=LIST_NAMES)}
         write_columns({**columns, "label": as_name_array([""] * len(review))}, path)
         return
     record = label_studio_task if form == "label-studio" else argilla_record

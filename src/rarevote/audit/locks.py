@@ -17,6 +17,11 @@ _PATIENCE = 60.0  # seconds; the work under the lock takes a few milliseconds
 _PAUSE = 0.005
 
 
+def lock_path(path: Path) -> Path:
+    """The hidden file that :func:`alone` locks."""
+    return path.with_name(f".{path.name[:32]}{MARK}lock")
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Lock a file for one writer: no other process writes it between reading and replacing it.
@@ -26,7 +31,7 @@ def alone(path: Path) -> Iterator[None]:
     Raises:
         InputError: the folder cannot be written to, or another process holds the lock for a minute.
     """
-    beside = path.with_name(f".{path.name[:32]}{MARK}lock")
+    beside = lock_path(path)
     handle = _held(beside, path)
     try:
         yield

@@ -11,6 +11,7 @@ from typing import Any
 
 from rarevote.audit.audit import Audit
 from rarevote.audit.journal import journal_path
+from rarevote.audit.locks import lock_path
 from rarevote.audit.plan_file import FORMAT, Plan, read_text, to_text
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError, shown
@@ -206,6 +207,11 @@ def files_behind(plan: Path) -> list[Path]:
         return [journal_path(plan), *(plan.parent / one for one in named)]
     except (InputError, ValueError, KeyError, TypeError):
         return [journal_path(plan)]  # a list, or a plan that cannot be read
+
+
+def side_files(plan: Path) -> dict[str, Path]:
+    """The files that are written beside a plan or a list, by what they are; they may not exist yet."""
+    return {"the answers": journal_path(plan), "the lock": lock_path(plan)}
 
 
 def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:

@@ -14,6 +14,7 @@ from rarevote.cli.each import Outputs, aggregate_each, check_folder, read_questi
 from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
 from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit_and_find
 from rarevote.cli.options.output import (
+    check_result_columns,
     check_result_file,
     json_option,
     quiet_option,
@@ -109,7 +110,7 @@ def aggregate(
     as_json: bool,
 ) -> None:
     """Read the votes, weight the annotators, and write one label per task with its confidence."""
-    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
+    deciding = decisions.options(has_gold=fit_options.may_have_gold, grades=fit_options.grades)
     estimator = fit_options.make()
     if with_prior and not fit_options.has_features:
         raise ParameterError("--with-prior needs --features or --pred-probs")
@@ -151,7 +152,7 @@ def aggregate(
         _refuse(of_one, "is for one question: name it instead of --question all")
         return _end(strict, *several(read_questions(reading), truth=None))
     check_result_file(out, as_json=as_json)
-    _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
+    _check_further_files(estimator, model_out=model_out, soft_out=soft_out)
     clock = Clock()
     crowd = reading.read()
     if back_out is not None:
@@ -168,6 +169,7 @@ def aggregate(
     fitted = fit_options.fit(
         crowd,
         estimator,
+        check=partial(_check_columns, crowd, decisions, out=out, soft_out=soft_out),
         checkpoint=engine.checkpoint,
         checkpoint_every=engine.checkpoint_every,
     )
@@ -233,21 +235,29 @@ def _end(strict: bool, *summaries: dict[str, Any]) -> None:
         raise click.exceptions.Exit(3)
 
 
-def _check_further_files(
-    estimator: Estimator, *, out: Path | None, model_out: Path | None, soft_out: Path | None
-) -> None:
+def _check_further_files(estimator: Estimator, *, model_out: Path | None, soft_out: Path | None) -> None:
     """Refuse, before the fit, a model that cannot be saved, and files that cannot be written."""
     from rarevote.io.write.columns import check_place
     from rarevote.io.write.soft_labels import check_soft_file
 
-    for option, path in (("--model-out", model_out), ("--soft-out", soft_out)):
-        if path is not None and out is not None and out.resolve() == path.resolve():
-            raise ParameterError(f"--out and {option} are the same file, {out}")
     if soft_out is not None:
         check_soft_file(soft_out)
     if model_out is not None:
         require_capability(estimator, "predict", "--model-out")
         check_place(model_out)
+
+
+def _check_columns(
+    crowd: Crowd, decisions: DecisionArguments, classes: list[Any], *, out: Path | None, soft_out: Path | None
+) -> None:
+    """Refuse, before the fit, files that cannot have columns for these classes, or for what is shown."""
+    from rarevote.decide.columns import result_names
+    from rarevote.io.write.soft_labels import check_soft_classes
+
+    check_result_columns(result_names(classes, crowd.shown), out)
+    if soft_out is not None:
+        check_soft_classes(classes, soft_out)
+    decisions.check_columns(crowd)
 
 
 class Clock:

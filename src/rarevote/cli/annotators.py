@@ -55,15 +55,17 @@ def annotators(
     as_json: bool,
 ) -> None:
     """Show how well each annotator recognises each class, how far they agree, and who makes the same mistakes."""
-    from rarevote.diagnose.workers import annotator_figures, annotator_order, annotator_rows
-    from rarevote.io.write.columns import write_columns
+    from rarevote.diagnose.workers import annotator_figures, annotator_order, annotator_rows, recall_names
+    from rarevote.io.write.columns import check_columns, write_columns
 
     if sort not in _SORTS:
         raise ParameterError(f"--sort must be {', '.join(_SORTS)}, got {sort!r}")
     estimator = fit_options.make()
     check_result_file(out)
     crowd = reading.read()
-    fits = fit_options.fits(crowd, estimator)
+    fits = fit_options.fits(
+        crowd, estimator, check=lambda classes: check_columns(recall_names(classes), out) if out is not None else None
+    )
     described = {name: fitted.diagnose() for name, fitted in fits.items()}
     orders = {name: annotator_order(found, sort) for name, found in described.items()}
     tables = {name: annotator_rows(found, orders[name]) for name, found in described.items()}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.audit_start import audit_of_table, audit_of_votes, check_scored
-from rarevote.cli.options.audits import check_list, check_plan_file, parse_find
-from rarevote.cli.options.decisions import check_review_form, review_as_option
+from rarevote.cli.options.audits import check_plan_file, parse_find
+from rarevote.cli.options.decisions import check_review_file, check_review_form, review_as_option
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
-from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
+from rarevote.cli.options.verb import PATH, Verbs, argument, default_from, examples, file_option, flag, one_of
 from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
 from rarevote.cli.show import command, say, tell, tell_json, warn
 from rarevote.crowd.words import counted
@@ -149,7 +149,7 @@ def start(
     check_review_form(review_as)
     asked = instructions.read()
     check_plan_file(plan)
-    check_list(review_out, review_as, plan)
+    check_review_file(review_out, review_as)
     if ascending and score is None:
         raise ParameterError("--ascending needs --score")
     if score is None:
@@ -219,7 +219,7 @@ def resume(
     from rarevote.audit.words import status_words
 
     audit = _load(plan)
-    check_list(review_out, _form(audit), plan)
+    check_review_file(review_out, _form(audit))
     crowd = read_again(audit, plan)
     if answers is not None:
         _take_in(audit, audit.answer, answers, who, question)
@@ -256,6 +256,7 @@ def status(plan: Path, as_json: bool) -> None:
 @file_option("--certificate", required=True, help="The certificate (.json), which others can verify.")
 @file_option(
     "--page",
+    callback=default_from("certificate", ".html"),
     help="The page of the certificate. Default: the certificate's name with .html.",
 )
 @spreadsheet_option
@@ -264,7 +265,7 @@ def finish(
     plan: Path,
     out: Path,
     certificate: Path,
-    page: Path | None,
+    page: Path,
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
@@ -279,9 +280,7 @@ def finish(
 
     check_output(out)
     check_place(certificate)
-    page = check_page_path(page or certificate.with_suffix(".html"))
-    if len({path.resolve() for path in (plan, out, certificate, page)}) < 4:
-        raise ParameterError("the plan, --out, --certificate and --page must be four different files")
+    check_page_path(page)
     audit = _load(plan)
     crowd = read_again(audit, plan)
     rows = result_columns(audit, crowd.annotations, crowd.shown)
@@ -343,7 +342,7 @@ def repeat(
             say(relative_to(audit))
         return
     assert review_out is not None
-    check_list(review_out, _form(audit), plan)
+    check_review_file(review_out, _form(audit))
     crowd = read_again(audit, plan)
     again = audit.repeat_list(share)
     if not again:
@@ -459,9 +458,10 @@ def _ask(
     more: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw, save the plan, write the list, in this order, so that no list is without its plan."""
-    from rarevote.audit.answers import write_review_list
+    from rarevote.audit.answers import check_list_columns, write_review_list
     from rarevote.audit.of_fit import summary
 
+    check_list_columns(review_out, _form(audit), crowd)
     review = audit.round()
     audit.save(plan)
     if review:

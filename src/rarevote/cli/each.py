@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.cli.options.output import write_result
+from rarevote.cli.options.output import check_result_columns, write_result
 from rarevote.cli.show import aligned, decision_words, is_quiet, percent, say, score_words, tell, tell_json
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
@@ -74,6 +74,7 @@ def aggregate_each(
         deciding: as for :meth:`rarevote.Fitted.decide`.
         truth: the truth by label.
     """
+    _check_columns(data, fit_options, outputs)
     fitted = fit_options.fit_each(data, estimator)
     result = fitted.decide(**deciding)
     plans = None if decisions.max_review is None else result.review(
@@ -103,6 +104,24 @@ def aggregate_each(
             if path is not None:
                 say(f"wrote {path}" + (f": {counted(len(files), 'result')}" if path == outputs.out and files else ""))
     return list(summaries.values())
+
+
+def _check_columns(data: Crowd | Mapping[str, Crowd], fit_options: FitOptions, outputs: Outputs) -> None:
+    """Refuse, before the fit, files that cannot have columns for these problems, classes, or for what is shown."""
+    from rarevote.decide.columns import result_names
+    from rarevote.io.read.labels import CHOICE, ITEM
+    from rarevote.io.write.columns import check_columns
+
+    crowds = data if isinstance(data, Mapping) else data.by_label
+    for name, crowd in crowds.items():
+        names = result_names(fit_options.all_classes(crowd), crowd.shown)
+        if isinstance(data, Mapping):
+            check_columns(names, f"{outputs.out}/{name}.csv", otherwise="name one question and write .xlsx or .arrow")
+        else:
+            check_result_columns([ITEM, CHOICE, *names], outputs.out)
+    if outputs.sheet_out is not None:
+        shown = [column for crowd in crowds.values() for column in crowd.shown]
+        check_columns(["task", *crowds, *(f"p:{name}" for name in crowds), *shown], outputs.sheet_out)
 
 
 def _write(result: ResultEach, outputs: Outputs) -> dict[str, Path]:

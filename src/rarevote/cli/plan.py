@@ -85,7 +85,7 @@ def plan(
     if out_as != "table" and out is None:
         raise ParameterError(f"--as {out_as} needs --out FILE")
     check_budget(budget, votes_per_item)
-    deciding = decisions.options(has_gold=False, out=out, grades=fit_options.grades)
+    deciding = decisions.options(has_gold=False, grades=fit_options.grades)
     estimator = fit_options.make()
     if out is not None:
         check_review_file(out, out_as)

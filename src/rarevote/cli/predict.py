@@ -7,6 +7,7 @@ from typing import Any
 
 from rarevote.cli.options.fit import with_new_features
 from rarevote.cli.options.output import (
+    check_result_columns,
     check_result_file,
     result_option,
     spreadsheet_option,
@@ -42,6 +43,7 @@ def predict(
     as_json: bool,
 ) -> None:
     """Label new tasks with a saved model: annotators keep the weights of the fit, and nothing is fitted."""
+    from rarevote.decide.columns import result_names
     from rarevote.features.source import FeatureSource
     from rarevote.methods.new_tasks import load
     from rarevote.methods.new_tasks import predict as predict_new
@@ -52,10 +54,12 @@ def predict(
         raise ParameterError("predict needs either LABELS, or --features or --pred-probs of items without votes")
     check_result_file(out, as_json=as_json)
     fitted = load(model)
+    known = fitted.annotations_.classes.tolist()
     if source.is_given:
+        check_result_columns(result_names(known, ()), out)
         rows = predict_from_features(fitted, source)
         write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
-        names, labels = fitted.annotations_.classes.tolist(), rows["label"].tolist()
+        labels = rows["label"].tolist()
         summary: dict[str, Any] = {
             "method": fitted.method_name,
             "parameters": fitted.get_params(),
@@ -63,10 +67,11 @@ def predict(
             "n_workers": 0,
             "n_unknown_workers": 0,
             "n_annotations": 0,
-            "classes": {str(name): labels.count(name) for name in names},
+            "classes": {str(name): labels.count(name) for name in known},
         }
         return tell_json(summary) if as_json else _tell(summary, out)
     crowd = reading.read()
+    check_result_columns(result_names([*known, *crowd.annotations.classes.tolist()], crowd.shown), out)
     found, rows = predict_new(fitted, crowd)
     write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
     votes = found.annotations

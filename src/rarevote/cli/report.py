@@ -59,7 +59,7 @@ def report(
     from rarevote.io.read.crowd import title_of
     from rarevote.page.report import check_page_path
 
-    options = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
+    options = decisions.options(has_gold=fit_options.may_have_gold, grades=fit_options.grades)
     estimator = fit_options.make()
     check_page_path(out)
     if charts is not None and charts.exists() and not charts.is_dir():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rarevote.cli.options.output import talk_options
-from rarevote.cli.options.verb import PATH, argument, file_option, flag, verb
+from rarevote.cli.options.verb import PATH, argument, default_from, file_option, flag, verb
 from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
 from rarevote.cli.show import command, say, tell_json
 from rarevote.crowd.words import counted
@@ -34,7 +34,12 @@ if TYPE_CHECKING:
     type=PATH,
     help="The list that --review-out wrote, or any table with a column of tasks.",
 )
-@file_option("--out", "-o", help="The file of answers (task, label). Default: LIST.answers.csv in the folder of LIST.")
+@file_option(
+    "--out",
+    "-o",
+    callback=default_from("listed", ".answers.csv"),
+    help="The file of answers (task, label). Default: LIST.answers.csv in the folder of LIST.",
+)
 @click.option(
     "--class",
     "classes",
@@ -50,7 +55,7 @@ def review(
     instructions: InstructionOptions,
     *,
     listed: Path,
-    out: Path | None,
+    out: Path,
     classes: tuple[str, ...],
     reasons: bool,
     answers: Path | None,
@@ -60,16 +65,13 @@ def review(
     from rarevote.audit.journal import writing
     from rarevote.io.read.answers import read_review_list
     from rarevote.io.write.columns import check_output
-    from rarevote.io.write.overwrite import refuse_overwriting
 
     media, asked = workbench.shown_media(), instructions.read()
     if workbench.offline is not None and reasons:
         raise ParameterError(
             "--reasons cannot be used with --offline: an offline page does not contain the crowd's votes"
         )
-    target = out or listed.with_name(f"{listed.stem}.answers.csv")
-    check_output(target)
-    refuse_overwriting(target, [listed])
+    check_output(out)
     rows = read_review_list(listed)
 
     def sit(journal: Journal) -> ListSession:
@@ -78,7 +80,7 @@ def review(
         return ListSession(
             listed,
             rows,
-            out=target,
+            out=out,
             classes=classes,
             reasons=reasons,
             media=media,
@@ -97,12 +99,12 @@ def review(
     if answers is not None:
         session = _take(sit, writing(listed), answers)
         if as_json:
-            tell_json({"answered": session.progress.done, "unsure": session.progress.unsure, "out": str(target)})
+            tell_json({"answered": session.progress.done, "unsure": session.progress.unsure, "out": str(out)})
     else:
         session = workbench.run(sit, writing(listed), as_json=as_json)
     if session.progress.done:
         session.make("answers")
-        say(f"wrote {target}: {counted(len(session.answers), 'answer')}; use them in the next run with --gold {target}")
+        say(f"wrote {out}: {counted(len(session.answers), 'answer')}; use them in the next run with --gold {out}")
 
 
 def _take(

@@ -152,18 +152,20 @@ def _of_labels(
     stack: ExitStack,
 ) -> Callable[[], Callable[[], Any]]:
     """A function that creates the poll once the folder is locked; contradictions are refused here."""
+    from rarevote.decide.columns import result_names
     from rarevote.io.live.predictions import Column
     from rarevote.io.read.options import ReadOptions
     from rarevote.io.write.atomic import make_folder
+    from rarevote.io.write.columns import check_columns
     from rarevote.methods.registry import require_capability
-    from rarevote.watch.labels import LabelsWatch
+    from rarevote.watch.labels import RESULT, LabelsWatch
     from rarevote.watch.projects import ReviewProject
     from rarevote.watch.sources import Files, LabelStudioProject, Source
 
     if decisions.max_review is not None and decisions.review_out is None:
         make_folder(out)
         decisions = replace(decisions, review_out=out / "review.csv")
-    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=None, grades=fit_options.grades)
+    deciding = decisions.options(has_gold=fit_options.may_have_gold, grades=fit_options.grades)
     estimator = fit_options.make()
     if review_project is not None:
         require_capability(estimator, "gold", "--review-project")
@@ -188,11 +190,14 @@ def _of_labels(
         review = ReviewProject(second, out, question=question, max_review=decisions.max_review)
 
     def fit(crowd: Crowd, answers: Mapping[Any, Any]) -> Fitted:
+        def check(classes: list[Any]) -> None:
+            check_columns(result_names(classes, crowd.shown), out / RESULT)
+
         if not answers:
-            return fit_options.fit(crowd, fit_options.make())
+            return fit_options.fit(crowd, fit_options.make(), check=check)
         given = crowd.known(fit_options.gold) if fit_options.gold else crowd.gold if fit_options.use_gold else {}
         taught = replace(crowd, gold={**given, **crowd.known(dict(answers))})
-        return replace(fit_options, gold=None, use_gold=True).fit(taught, fit_options.make())
+        return replace(fit_options, gold=None, use_gold=True).fit(taught, fit_options.make(), check=check)
 
     def decide(fitted: Fitted) -> Result:
         result = fitted.decide(**deciding)

@@ -37,6 +37,7 @@ from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
 from rarevote.crowd.grades import MIN_GRADES, Grades
 from rarevote.crowd.names import some_names
+from rarevote.decide.columns import result_names
 from rarevote.decide.probabilities import Shares, shares_wanted
 from rarevote.decide.rules import MinRecall
 from rarevote.decide.selection import rule_of
@@ -46,7 +47,7 @@ from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
 from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
-from rarevote.io.write.columns import write_columns
+from rarevote.io.write.columns import check_columns, write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.memory import Sizes, require_memory
@@ -225,6 +226,8 @@ def _fitted(
     if deciding_by.grades is not None:
         _check_grades(estimator, deciding_by.grades, crowd.classes)
     deciding_by.rule.check(crowd.classes)
+    names = result_names(crowd.classes.tolist(), ())
+    check_columns(names, out / "tasks", otherwise="use a single machine and write .xlsx or .arrow")
     shares_wanted(deciding_by.prevalence, crowd.classes, np.zeros(crowd.n_classes))
     _require_memory(estimator, client, crowd)
     make_folder(desk / "tasks")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.grades import Grades
+from rarevote.crowd.names import as_name_array
 from rarevote.crowd.rare import RareClass
 
 
@@ -28,6 +29,17 @@ def result_rows(
     for name, texts in shown.items():
         rows[name if name not in rows else f"show:{name}"] = texts[: len(labels)]
     return rows
+
+
+def result_names(classes: Sequence[Any], shown: Iterable[str]) -> list[str]:
+    """The names of the columns of :func:`result_rows`, for a check before anything is computed.
+
+    >>> result_names(["no", "yes"], ["text", "label"])
+    ['task', 'label', 'confidence', 'votes', 'p:no', 'p:yes', 'text', 'show:label']
+    """
+    nothing = np.empty(0, dtype=np.int64)
+    p = np.empty((0, len(classes)))
+    return list(result_rows([], as_name_array(classes), nothing, p, nothing, nothing, dict.fromkeys(shown, nothing)))
 
 
 def grade_columns(

@@ -364,6 +364,10 @@ class _Suggestions:
 Shown = Mapping[str, NDArray[Any]]
 
 
+#: The columns of a list, apart from those to show.
+REVIEW_NAMES = ("task", "decided", "doubt", "reason", "expected_gain", "ask")
+
+
 def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, NDArray[Any]]:
     """The list as columns: task, shown columns, decided, doubt, reason, expected_gain, ask.
 
@@ -372,8 +376,7 @@ def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, ND
     """
     items = plan.items
     columns: dict[str, NDArray[Any]] = {"task": object_array([item.task for item in items])}
-    taken = ("task", "decided", "doubt", "reason", "expected_gain", "ask")
-    columns |= shown_columns(shown or {}, (item.row for item in items), taken)
+    columns |= shown_columns(shown or {}, (item.row for item in items), REVIEW_NAMES)
     columns["decided"] = object_array(["" if item.decided is None else item.decided for item in items])
     columns["doubt"] = object_array([item.doubt for item in items])
     columns["reason"] = object_array([item.reason for item in items])

@@ -14,6 +14,7 @@ the recall of defects that the truth shows (33 of 40 with Dawid–Skene's probab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import isfinite
@@ -253,6 +254,11 @@ def annotator_rows(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
         columns[f"recall_high:{names[k]}"] = workers.high[order, k]
         columns[f"seen:{names[k]}"] = workers.seen[order, k]
     return columns
+
+
+def recall_names(classes: Sequence[Any]) -> list[str]:
+    """The columns ``recall:<class>`` of :func:`annotator_rows`; none if only some classes will have columns."""
+    return [f"recall:{name}" for name in classes] if len(classes) <= _MAX_CLASSES else []
 
 
 def annotator_figures(found: Diagnosis, method: str, columns: dict[str, Any]) -> dict[str, Any]:

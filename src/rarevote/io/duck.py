@@ -10,10 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rarevote.io.write.atomic import lasting_scratch_folder, scratch_folder
 from rarevote.kernels.memory import physical_memory, require_address_space
+
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 # How much of a large input DuckDB keeps in memory; the rest is on disk. A larger machine allows more.
 _MIN_MEMORY = 2 << 30
@@ -146,6 +149,15 @@ def with_objects(database: Any, objects: Mapping[str, Any]) -> Any:
 def identifier(name: str) -> str:
     """A quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def folded(name: str) -> str:
+    """A name as DuckDB compares the names of columns: it ignores the case of the letters A to Z, and only of these.
+
+    >>> folded("p:Yes"), folded("É")
+    ('p:yes', 'É')
+    """
+    return name.translate(_LOWER)
 
 
 def literal(path: str) -> str:

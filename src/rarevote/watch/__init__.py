@@ -7,11 +7,18 @@
 
 from rarevote.io.live.label_studio import Project, Pushed
 from rarevote.io.live.pulled import Pulled, pull
+from rarevote.watch import audits, labels, projects, sources, state
 from rarevote.watch.audits import AuditRound, AuditWatch
 from rarevote.watch.changes import Changes, StandsOut
 from rarevote.watch.labels import LabelsWatch, WatchRound
 from rarevote.watch.projects import ReviewProject
 from rarevote.watch.sources import Files, LabelStudioProject
+
+#: The files that are written in the folder of a watch.
+NAMES = (
+    *(labels.RESULT, labels.CHANGES, state.FILE, projects.ANSWERS, sources.EXPORT),
+    *(audits.CERTIFICATE, audits.PAGE),
+)
 
 __all__ = [
     "AuditRound",

@@ -1,11 +1,10 @@
-"""The start of an audit on the command line: the claim to prove, and checks of the files to write."""
+"""The start of an audit on the command line: the claim to prove, and a check of the plan to write."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.cli.options.decisions import check_review_file
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -44,10 +43,3 @@ def check_plan_file(plan: Path) -> None:
         )
     if journal_path(plan).exists():
         raise InputError(f"{journal_path(plan)}: has the answers of another audit; move it, or choose another plan")
-
-
-def check_list(review_out: Path, form: str, plan: Path) -> None:
-    """Refuse a list that cannot be written, or would replace the plan."""
-    check_review_file(review_out, form)
-    if review_out.resolve() == plan.resolve():
-        raise ParameterError(f"the plan and --review-out are the same file, {plan}")

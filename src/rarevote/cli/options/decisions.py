@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rarevote.api import Result
     from rarevote.crowd.grades import Grades
     from rarevote.decide.review import ReviewPlan
+    from rarevote.io.read.crowd import Crowd
 
 REVIEW_FORMATS = ("table", "label-studio", "argilla")
 # Options that are ways to decide; only one can be chosen.
@@ -52,12 +53,11 @@ class DecisionArguments:
         """Whether anything beyond the method's own labels is requested."""
         return bool(self._rules) or self.max_review is not None or self.prevalence is not None
 
-    def options(self, *, has_gold: bool, out: Path | None, grades: Grades | None = None) -> dict[str, Any]:
+    def options(self, *, has_gold: bool, grades: Grades | None = None) -> dict[str, Any]:
         """The arguments of :meth:`rarevote.Fitted.decide`; contradictions are refused before anything is read.
 
         Args:
             has_gold: whether there are or can be gold labels.
-            out: the file of the result, which must not be that of the review list.
             grades: the order of the classes, if one is given.
         """
         if len(self._rules) > 1:
@@ -73,7 +73,7 @@ class DecisionArguments:
             raise ParameterError("--errors independent needs --min-recall")
         if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
             raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {self.abstain_below:g}")
-        self._check_review(out)
+        self._check_review()
         cost = self.cost
         if cost is not None and "=" not in cost and not Path(cost).is_file():
             raise InputError(f"--cost {cost}: not a file, and not costs such as sound:defect=1,defect:sound=20")
@@ -98,15 +98,21 @@ class DecisionArguments:
             return None
         return result.review(self.max_review, self.review_out, form=self.review_as)
 
-    def _check_review(self, out: Path | None) -> None:
+    def check_columns(self, crowd: Crowd) -> None:
+        """Refuse a review list that cannot have the columns to show."""
+        if self.review_out is not None and self.review_as == "table":
+            from rarevote.decide.review import REVIEW_NAMES
+            from rarevote.io.write.columns import check_columns
+
+            check_columns([*REVIEW_NAMES, *crowd.to_show], self.review_out)
+
+    def _check_review(self) -> None:
         if (self.max_review is None) != (self.review_out is None):
             raise ParameterError("--max-review N and --review-out FILE must be used together")
         if self.max_review is not None and self.max_review < 1:
             raise ParameterError(f"--max-review must be at least 1, got {self.max_review}")
         check_review_form(self.review_as)
         if self.review_out is not None:
-            if out is not None and out.resolve() == self.review_out.resolve():
-                raise ParameterError(f"--out and --review-out are the same file, {out}")
             check_review_file(self.review_out, self.review_as)
 
 

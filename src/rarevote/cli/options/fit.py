@@ -28,7 +28,7 @@ from rarevote.methods.registry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rarevote.api import Fitted
     from rarevote.each import FittedEach
@@ -96,14 +96,27 @@ class FitOptions:
                 require_capability(estimator, "features", option)
         return estimator
 
-    def fit(self, crowd: Crowd, estimator: Estimator, **options: Any) -> Fitted:
+    def fit(
+        self,
+        crowd: Crowd,
+        estimator: Estimator,
+        *,
+        check: Callable[[list[Any]], None] | None = None,
+        **options: Any,
+    ) -> Fitted:
         """Fit the method, and print what it learns from.
 
         Args:
+            check: called with all classes, those of the gold included, before the fit, which takes time.
             **options: as for :func:`rarevote.fit`.
         """
         from rarevote.api import fit
 
+        gold: Any = self.gold
+        if check is not None:
+            if gold is not None:  # read once: it can be a pipe
+                gold, crowd = crowd.known(gold), crowd.with_files(gold)
+            check(self.all_classes(crowd, gold))
         if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold:
             count = counted(len(crowd.gold), "gold label")
             say(f"{self.method} learns from {count} in the export (--ignore-gold ignores gold)")
@@ -111,7 +124,7 @@ class FitOptions:
             crowd,
             estimator,
             ordered=self.ordered,
-            gold=self.gold,
+            gold=gold,
             use_gold=self.use_gold,
             rare=self.rare,
             **self._given_features(),
@@ -139,9 +152,22 @@ class FitOptions:
                 say(f"{name}: {capital(one.features_.reason)}")
         return fitted
 
-    def fits(self, crowd: Crowd, estimator: Estimator) -> Mapping[str, Fitted]:
-        """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd has the name ""."""
-        return self.fit_each(crowd, estimator) if crowd.choices else {"": self.fit(crowd, estimator)}
+    def all_classes(self, crowd: Crowd, gold: Mapping[Any, Any] | None = None) -> list[Any]:
+        """The classes of the votes and of the gold: ``gold``, or that of the export."""
+        known = gold if gold is not None else crowd.gold if self.use_gold else {}
+        return list(dict.fromkeys([*crowd.annotations.classes.tolist(), *known.values()]))
+
+    def fits(
+        self, crowd: Crowd, estimator: Estimator, *, check: Callable[[list[Any]], None] | None = None
+    ) -> Mapping[str, Fitted]:
+        """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd has the name "".
+
+        Args:
+            check: as for :meth:`fit`; the classes of a label are always yes and no.
+        """
+        if crowd.choices:
+            return self.fit_each(crowd, estimator)
+        return {"": self.fit(crowd, estimator, check=check)}
 
     def _given_features(self) -> dict[str, Any]:
         if not self.has_features:

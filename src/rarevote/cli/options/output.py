@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,19 @@ def check_result_file(out: Path | None, *, as_json: bool = False) -> None:
         raise InputError("--json prints a summary to stdout: name a file for the rows with --out")
 
 
+def check_result_columns(names: Iterable[str], out: Path | None) -> None:
+    """Refuse columns that the file, or standard output, cannot have, before any work is done."""
+    from rarevote.io.write.columns import STANDARD_OUTPUT, check_columns
+
+    if out is not None or not _is_terminal():
+        check_columns(names, out or STANDARD_OUTPUT)
+
+
+def _is_terminal() -> bool:
+    """Whether rows for standard output would fill a terminal, so that they are not printed."""
+    return sys.stdout.isatty() and not is_quiet()
+
+
 def write_result(
     rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, example: str = "result.csv"
 ) -> None:
@@ -68,7 +81,7 @@ def write_result(
 
     if out is not None:
         write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
-    elif sys.stdout.isatty() and not is_quiet():
+    elif _is_terminal():
         say(f"rows are not printed to a terminal: write them with --out {example}, or pipe them to less")
     else:
         hide()

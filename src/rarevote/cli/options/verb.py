@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from rarevote.cli.options.files import keep_inputs
+from rarevote.cli.options.files import keep_files
 from rarevote.cli.show import is_quiet, is_verbose, say
 from rarevote.errors import ParameterError
 from rarevote.progress import LINES_IN_A_LOG, Display, displayed
@@ -53,11 +53,11 @@ class Option(click.Option):
 
 
 class Verb(click.Command):
-    """A verb, which first refuses an output that would overwrite one of its inputs."""
+    """A verb, which first refuses an output that would overwrite one of its inputs or another output."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""
-        keep_inputs(ctx)
+        keep_files(ctx)
         with displayed(_display()):
             return super().invoke(ctx)
 
@@ -93,7 +93,7 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb and the named subcommand."""
-        keep_inputs(ctx)
+        keep_files(ctx)
         return super().invoke(ctx)
 
     def resolve_command(
@@ -171,6 +171,21 @@ def _names(_context: click.Context, option: click.Parameter, text: str | None) -
 
 
 names_option = partial(click.option, metavar="A,B", callback=_names)
+
+
+def default_from(other: str, ending: str) -> Function:
+    """Callback of an output option: the default is the path of another parameter with this ending instead of its own.
+
+    A default that only the verb's function knew would not be compared with its inputs.
+    """
+
+    def given_or_made(context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+        if value is not None or context.resilient_parsing:
+            return value
+        path: Path = context.params[other]
+        return path.parent / f"{path.stem}{ending}"
+
+    return given_or_made
 
 
 def repeated_for(*verb: str) -> str:

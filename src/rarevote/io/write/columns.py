@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,7 @@ from rarevote.crowd.names import StoredNames, as_name_array
 from rarevote.crowd.steps import doing
 from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
-from rarevote.io.duck import OF_THE_DISK, connection, first_line, identifier
+from rarevote.io.duck import OF_THE_DISK, connection, first_line, folded, identifier
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
@@ -40,6 +40,8 @@ _TEXT = {
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _ARROW = (".arrow", ".feather")
 ENDINGS = (*_TEXT, ".parquet", ".xlsx", *_ARROW)
+#: The title of the stream that rows are written to if no file is named.
+STANDARD_OUTPUT = "standard output"
 # A spreadsheet treats a cell that begins with one of these as a formula.
 _FORMULA = "=+-@\t\r"
 
@@ -90,6 +92,30 @@ def check_ending(path: Path) -> None:
         )
 
 
+def check_columns(names: Iterable[str], path: Path | str, *, otherwise: str = "write .xlsx or .arrow") -> None:
+    """Refuse columns that DuckDB would confuse because of case: it would write the values of one column for both.
+
+    Args:
+        names: the names of the columns.
+        path: the file, whose ending decides the format; any other text is the title of a stream of CSV.
+        otherwise: what to do if the names have to stay.
+
+    Raises:
+        InputError: two names differ only in case, and DuckDB writes the format.
+    """
+    if _ending(Path(path))[0] in (".xlsx", *_ARROW):
+        return
+    met: dict[str, str] = {}
+    for name in names:
+        first = met.setdefault(folded(name), name)
+        if first != name:
+            both = " and ".join(map(repr, sorted((first, name))))
+            raise InputError(
+                f"{path}: cannot have both columns {both}, which differ only in upper and lower case: "
+                f"give a class one spelling in the votes, rename a column to show, or {otherwise}"
+            )
+
+
 def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     """Concatenate tables; if one lacks a column, its cells are empty.
 
@@ -134,7 +160,7 @@ def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = Fa
     with scratch_folder("rows") as folder:
         path = folder / "rows.csv"
         try:
-            _write_csv(columns, path, spreadsheet_safe=spreadsheet_safe)
+            _write_csv(columns, path, STANDARD_OUTPUT, spreadsheet_safe=spreadsheet_safe)
         except OSError as error:
             raise temporary_folder_full(error) or error from None
         handle.flush()
@@ -155,7 +181,7 @@ def appending_csv(path: Path) -> Iterator[Callable[[Columns], None]]:
     with path.open("xb") as file:
 
         def append(columns: Columns) -> None:
-            _write_csv(columns, block, header=not file.tell())
+            _write_csv(columns, block, path, header=not file.tell())
             with block.open("rb") as rows:
                 shutil.copyfileobj(rows, file, 1 << 20)
 
@@ -163,10 +189,12 @@ def appending_csv(path: Path) -> Iterator[Callable[[Columns], None]]:
     block.unlink(missing_ok=True)
 
 
-def _write_csv(columns: Columns, path: Path, *, spreadsheet_safe: bool = False, header: bool = True) -> None:
+def _write_csv(
+    columns: Columns, temporary: Path, named: Path | str, *, spreadsheet_safe: bool = False, header: bool = True
+) -> None:
     """Write an internal temporary file, which no message names: it need not be atomic or durable."""
     try:
-        _write_by_duckdb(columns, path, ".csv", "", path, spreadsheet_safe=spreadsheet_safe, header=header)
+        _write_by_duckdb(columns, temporary, ".csv", "", named, spreadsheet_safe=spreadsheet_safe, header=header)
     except InputError as error:
         cause = next((cause for cause in OF_THE_DISK if cause in str(error)), None)
         raise OSError(errno.ENOSPC, cause) if cause else error from None
@@ -177,13 +205,14 @@ def _write_by_duckdb(
     temporary: Path,
     ending: str,
     packing: str,
-    path: Path,
+    path: Path | str,
     *,
     spreadsheet_safe: bool = False,
     header: bool = True,
 ) -> None:
     import duckdb
 
+    check_columns(columns, path)
     columns = {name: column if isinstance(column, NamesFile) else _one_type(column) for name, column in columns.items()}
     on_disk = {name: column for name, column in columns.items() if isinstance(column, NamesFile)}
     in_memory = {name: column for name, column in columns.items() if name not in on_disk}

@@ -1,4 +1,4 @@
-"""Outputs must not overwrite inputs: they are compared before any work is done.
+"""Outputs must not overwrite inputs, or each other: they are compared before any work is done.
 
 A file is recognised under all its names (links, other spellings of the path). A table inside an input folder, or one
 that an input pattern matches, is also refused, although nothing is lost: the next run would read it as data.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import itertools
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from rarevote.errors import InputError
 from rarevote.io.read.detect import format_of_name
@@ -56,6 +58,63 @@ def refuse_overwriting(
             raise InputError(
                 f"{named}: matches the input {given}, so the next run would read it as data: choose another file"
             )
+
+
+class Output(NamedTuple):
+    """A file or folder that a command writes.
+
+    Attributes:
+        title: its name in messages, such as ``--out``.
+        path: the path, which may not exist yet.
+        replaced: if it is a folder, patterns of the names in it that are written or removed; ``("*",)`` for all.
+    """
+
+    title: str
+    path: Path
+    replaced: tuple[str, ...] = ()
+
+
+def refuse_colliding(outputs: Sequence[Output]) -> None:
+    """Refuse two outputs of one command that are one file, or one that the other, a folder, would replace.
+
+    Raises:
+        InputError: one of the outputs would be lost.
+    """
+    for one, other in itertools.permutations(outputs, 2):
+        if _is_same(one.path, other.path) or _will_be_same(one.path.resolve(), other.path.resolve()):
+            raise InputError(
+                f"{one.title} and {other.title} are the same file, {one.path}: each output needs a file of its own"
+            )
+        if any(_matches(below, one.replaced) for below in _below(other.path, one.path)):
+            raise InputError(
+                f"{other.title} {other.path}: is in the folder {one.path} of {one.title}, where it would be replaced "
+                "or could not be written: choose another place"
+            )
+
+
+def _will_be_same(one: Path, other: Path) -> bool:
+    """Whether two full paths will be one file, also on a file system that ignores case."""
+    return one == other or (str(one).casefold() == str(other).casefold() and _ignores_case(one.parent))
+
+
+def _ignores_case(folder: Path) -> bool:
+    """Whether the folder has another spelling, which is not a link."""
+    with suppress(OSError, ValueError):
+        return os.path.samestat(folder.lstat(), folder.with_name(folder.name.swapcase()).lstat()) and (
+            folder.name != folder.name.swapcase()
+        )
+    return False
+
+
+def _below(path: Path, folder: Path) -> Iterator[str]:
+    """The name in a folder that leads to a path, by its own name and by what it links to."""
+    for one in (path.resolve(), path.parent.resolve() / path.name):
+        if folder.resolve() in one.parents:
+            yield one.relative_to(folder.resolve()).parts[0]
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _found(given: str) -> list[Path]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
-from rarevote.io.write.columns import check_place, write_columns
+from rarevote.io.write.columns import check_columns, check_place, write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 
 ENDINGS = (".npz", ".parquet")
@@ -57,7 +57,8 @@ class SoftLabels:
         check_soft_file(path)
         arrays = self.arrays()
         if path.suffix.lower() == ".parquet":
-            columns = {f"p:{name}": arrays["p"][:, k] for k, name in enumerate(np.asarray(self.classes).tolist())}
+            columns = {name: arrays["p"][:, k] for k, name in enumerate(_titles(self.classes))}
+            check_soft_classes(self.classes, path)
             write_columns({"task": np.asarray(self.tasks), **columns}, path)
             return
         with replacing(path) as temporary, temporary.open("wb") as handle:
@@ -73,6 +74,20 @@ def check_soft_file(path: Path) -> None:
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: soft labels are written as {' or '.join(ENDINGS)}")
     check_place(path)
+
+
+def check_soft_classes(classes: Sequence[Any] | NDArray[Any], path: Path) -> None:
+    """Refuse classes whose columns the file cannot have; an array of ``.npz`` can have any.
+
+    Raises:
+        InputError: two classes differ only in case.
+    """
+    if path.suffix.lower() == ".parquet":
+        check_columns(_titles(classes), path, otherwise="write .npz")
+
+
+def _titles(classes: Sequence[Any] | NDArray[Any]) -> list[str]:
+    return [f"p:{name}" for name in np.asarray(classes).tolist()]
 
 
 def _names(names: Any) -> NDArray[Any]:
