@@ -143,6 +143,13 @@ def test_columns_whose_names_differ_only_in_case_are_refused(tmp_path: Path, end
         read(path)
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".json", ".csv", ".xlsx"])
+def test_letters_beyond_ascii_that_differ_in_case_are_two_columns(tmp_path: Path, ending: str) -> None:
+    frame = pd.DataFrame({"item": ["p", "q"], "É": ["x", "y"], "é": ["y", "y"]})
+    crowd = read(frame_written(frame, tmp_path / f"votes{ending}"), wide=True)
+    assert votes(crowd) == [("p", "É", "x"), ("q", "É", "y"), ("p", "é", "y"), ("q", "é", "y")]
+
+
 def test_names_inside_a_column_of_parquet_are_not_columns(tmp_path: Path) -> None:
     table = {"task": ["a"], "worker": ["x"], "label": ["y"], "more": [{"Task": 1, "task": 2, "deep": [{"label": 3}]}]}
     written(tmp_path, 0, ".parquet", {**table, "last": [1]})

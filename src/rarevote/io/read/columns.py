@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, shown
+from rarevote.io.duck import folded
 
 # Their names in labelling tools, published datasets and other packages; compared without case and punctuation.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -74,7 +75,7 @@ def check_column_names(frame: object, where: str = "the frame") -> None:
 
 def repeated_names(names: Sequence[str], *, ignore_case: bool = False) -> str:
     """The names that occur more than once in a header, for a message."""
-    compared = [name.lower() for name in names] if ignore_case else names
+    compared = [folded(name) for name in names] if ignore_case else names
     times = Counter(compared)
     return ", ".join(sorted({repr(name) for name, key in zip(names, compared, strict=True) if name and times[key] > 1}))
 
