@@ -9,15 +9,17 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rarevote.audit import Audit, verify
+from rarevote.audit import Audit, verify, verify_files
 from rarevote.audit.opening import checked_options
 from rarevote.audit.plan_file import to_text
 from rarevote.audit.replanning import _check_rates, _is_rounded, _OtherwiseError
+from rarevote.audit.source import files_sha256
 from rarevote.audit.wealth import Stakes, Wealth
 from rarevote.errors import InputError, ParameterError
 from tests.audit.worlds import finished, independent_replay, started
@@ -198,6 +200,75 @@ def test_the_planner_is_frozen_by_number() -> None:
     del plan["planner"]
     old = Audit.from_json(to_text(plan))
     assert verify(old, old.certificate()) == ()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# items left out of the strata
+
+
+def left_out(folder: Path, labels: str, source: dict[str, Any], kept: list[str], **options: Any) -> tuple[Path, Path]:
+    """Plan and certificate of an honest audit of some of the items that the files list."""
+    for name, text in (("labels.csv", labels), ("items.csv", "task\n" + "".join(f"i{i:03d}\n" for i in range(200)))):
+        (folder / name).write_text(text, encoding="utf-8")
+    listed = [folder / "items.csv"] if "items" in source["reading"] else []
+    audit = Audit.start(
+        kept, [0.9 - 0.004 * i for i in range(len(kept))], name="defect", target=0.9, seed=1,
+        labels_sha256=files_sha256([folder / "labels.csv", *listed]),
+        source={"labels": ["labels.csv"], "review_as": "table", "other": "not defect", "others": [], **source},
+        **options,
+    )  # fmt: skip
+    audit.answer({task: int(task[1:]) < 60 for task in audit.round(90)})
+    audit.save(folder / "plan.json")
+    (folder / "certificate.json").write_text(to_text(audit.certificate()), encoding="utf-8")
+    return folder / "plan.json", folder / "certificate.json"
+
+
+ITEMS = [f"i{i:03d}" for i in range(200)]
+
+
+@pytest.mark.parametrize("without_planner", [False, True])
+def test_items_of_a_table_of_scores_cannot_be_left_out(tmp_path: Path, *, without_planner: bool) -> None:
+    table = "id,p\n" + "".join(f"{task},{0.9 - 0.004 * i}\n" for i, task in enumerate(ITEMS))
+    source = {"reading": {}, "score": "p"}
+    honest = verify_files(*left_out(tmp_path, table, source, ITEMS))
+    assert not honest
+    assert "the labels are those of the audit, and it covers all their items, read with score='p'" in honest.notes
+    (tmp_path / "plan.json").unlink()
+    plan, certificate = left_out(tmp_path, table, source, ITEMS[:150])
+    if without_planner:
+        record = json.loads(plan.read_text(encoding="utf-8"))
+        del record["planner"]
+        plan.write_text(to_text(record), encoding="utf-8")
+        certificate.write_text(to_text(Audit.load(plan).certificate()), encoding="utf-8")
+    (reason,) = verify_files(plan, certificate)
+    assert reason.startswith("50 items in these labels but neither in the strata nor in the gold of the plan")
+    record = json.loads(plan.read_text(encoding="utf-8"))
+    record["population"] = {"voted": 150, "unvoted": 0, "left_out": 50, "only_voted_items": True}
+    assert "an audit of a table of scores leaves no items out" in verify(to_text(record), {})[0]
+
+
+def test_items_without_votes_are_left_out_only_where_the_plan_says_so(tmp_path: Path) -> None:
+    votes = "task,worker,label\n" + "".join(
+        f"{task},{worker},{'defect' if i < 60 else 'sound'}\n" for i, task in enumerate(ITEMS[:150]) for worker in "abc"
+    )
+    source = {"reading": {"items": "items.csv"}}
+    said = {"unvoted": ITEMS[150:], "classes": ["defect", "sound"]}
+    plan, certificate = left_out(tmp_path, votes, source, ITEMS, only_voted_items=True, **said)
+    verdict = verify_files(plan, certificate)
+    assert not verdict
+    assert any("all their items except 50 without votes" in note for note in verdict.notes)
+    record = json.loads(plan.read_text(encoding="utf-8"))
+    del record["population"]
+    plan.write_text(to_text(record), encoding="utf-8")
+    certificate.write_text(to_text(Audit.load(plan).certificate()), encoding="utf-8")
+    assert verify_files(plan, certificate)[0].startswith("50 items in these labels but neither in the strata")
+    # Without a planner it is a plan of version 0.2, in which items without votes are in no stratum: a note says so.
+    del record["planner"]
+    plan.write_text(to_text(record), encoding="utf-8")
+    certificate.write_text(to_text(Audit.load(plan).certificate()), encoding="utf-8")
+    verdict = verify_files(plan, certificate)
+    assert not verdict
+    assert any("all their items except 50 without votes" in note for note in verdict.notes)
 
 
 # --------------------------------------------------------------------------------------------------------------------

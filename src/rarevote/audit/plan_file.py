@@ -152,6 +152,22 @@ class Plan:
         """All tasks of the audit, including gold."""
         return {task for group in self.strata.tasks for task in group} | self.gold.keys()
 
+    @property
+    def scored(self) -> bool:
+        """Whether the labels are a table of scores: none of its items has votes."""
+        return "score" in (self.source or {})
+
+    @property
+    def may_leave_out(self) -> bool:
+        """Whether items without votes can be in no stratum.
+
+        This must be requested, except in plans of version 0.2, which name neither a planner nor a population and have
+        only items with votes. An audit of a table of scores has all items.
+        """
+        if self.scored:
+            return False
+        return self.planner is None if self.population is None else self.population.only_voted_items
+
     def room(self, n_left: int, n_drawn: int) -> int:
         """Number of tasks that can still be drawn."""
         return n_left if self.budget is None else min(n_left, self.budget - n_drawn)
@@ -380,6 +396,8 @@ def _check(plan: Plan) -> None:
         here, away = people.voted + people.unvoted, people.unvoted if people.only_voted_items else people.left_out
         if here != len(tasks) or away:
             raise InputError("the plan is damaged: its population does not match its strata")
+        if plan.scored and people.only_voted_items:
+            raise InputError("the plan is damaged: an audit of a table of scores leaves no items out")
     if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1:
         raise InputError("the plan is damaged: its target or confidence is out of range")
     try:

@@ -81,10 +81,10 @@ def read_scored(tables: Sequence[str], score: str, reading: Mapping[str, Any]) -
     return read_scores(tables, score, **given)
 
 
-def _crowd_of(source: Mapping[str, Any], places: Sequence[str], options: Mapping[str, Any]) -> Crowd:
+def _crowd_of(plan: Plan, places: Sequence[str], options: Mapping[str, Any]) -> Crowd:
     """The population of an audit, read as at its start."""
-    if "score" in source:
-        return read_scored(places, source["score"], options).crowd
+    if plan.scored:
+        return read_scored(places, (plan.source or {})["score"], options).crowd
     return read(list(places), ReadOptions(**options))
 
 
@@ -109,7 +109,7 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         audit.check_labels(labels_sha256(labels, options.get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    return _crowd_of(source, labels, options)
+    return _crowd_of(audit.plan, labels, options)
 
 
 def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
@@ -183,15 +183,16 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
         return LabelsAtHand(digest)
     try:
         options = ReadOptions(**given)
-        votes = _crowd_of(source, places, given).annotations
+        votes = _crowd_of(plan, places, given).annotations
     except (InputError, ParameterError, TypeError, AttributeError, ValueError) as error:
         return LabelsAtHand(digest, fault=f"the labels cannot be read as the plan says: {error}")
-    return LabelsAtHand(digest, votes, options=_given(options))
+    return LabelsAtHand(digest, votes, options=_given(plan, options))
 
 
-def _given(options: ReadOptions) -> str:
+def _given(plan: Plan, options: ReadOptions) -> str:
     """Options that are not the default; columns to show do not matter for the items."""
-    said = [
+    said = [f"score={shown((plan.source or {})['score'])}"] if plan.scored else []
+    said += [
         f"{one.name}={shown(getattr(options, one.name))}"
         for one in fields(options)
         if one.name != "show" and getattr(options, one.name) != getattr(DEFAULTS, one.name)

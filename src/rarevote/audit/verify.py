@@ -222,7 +222,7 @@ def _different_items(plan: Plan, votes: Annotations) -> list[str]:
     audited, unvoted = plan.tasks, set(votes.unanswered.tolist())
     at_hand = unvoted.union(votes.tasks.tolist())
     away = at_hand - audited
-    if plan.population is None or plan.population.only_voted_items:
+    if plan.may_leave_out:
         away -= unvoted
     reasons = []
     for tasks, words in (
@@ -257,7 +257,7 @@ def _items_words(plan: Plan) -> str:
 def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
     read = f", read with {at_hand.options}" if at_hand.options else ""
     left_out = 0
-    if at_hand.votes is not None and (plan.population is None or plan.population.only_voted_items):
+    if at_hand.votes is not None and plan.may_leave_out:
         left_out = len(set(at_hand.votes.unanswered.tolist()) - plan.tasks)
     all_of = f"all their items except {left_out:,} without votes" if left_out else "all their items"
     return [f"the labels are those of the audit, and it covers {all_of}{read}"]
