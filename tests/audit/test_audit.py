@@ -230,6 +230,8 @@ def test_seeds_come_from_the_system_and_differ() -> None:
         ({"target": 1.2}, "target must be a recall"),
         ({"confidence": 1}, "confidence must lie"),
         ({"flag_cost": 0}, "flag_cost must be above 0"),
+        ({"flag_cost": 9e-7}, "flag_cost must lie between 0.000001 and 1,000,000 reviews, got 9e-07"),
+        ({"flag_cost": 1.1e6}, "flag_cost must lie between 0.000001 and 1,000,000 reviews, got 1100000.0"),
         ({"aim": "proof"}, "aim must be"),
         ({"budget": 0}, "budget must be a whole number of at least 1"),
         ({"seed": 2**64}, "seed must be a whole number between"),

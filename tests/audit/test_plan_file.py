@@ -125,7 +125,11 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(
-    "change", [_set("strata", 0, "p0", to=1.5), _set("strata", 0, "p0", to=-0.1), _set("flag_cost", to=-1.0)]
+    "change",
+    [
+        *(_set("strata", 0, "p0", to=score) for score in (1.5, -0.1)),
+        *(_set("flag_cost", to=cost) for cost in (-1.0, 0, 9e-7, 1.1e6, 1.7e308)),
+    ],
 )
 def test_scores_and_costs_out_of_range_are_named(change: Callable[[dict[str, Any]], None]) -> None:
     plan = json.loads(started(60)[0].to_json())

@@ -27,7 +27,7 @@ from rarevote.audit.plan_file import (
     to_text,
     write_plan,
 )
-from rarevote.audit.planning import propose
+from rarevote.audit.planning import FLAG_COST, propose
 from rarevote.audit.replay import Replay
 from rarevote.audit.state import AuditState
 from rarevote.audit.strata import build_strata, shuffle_key
@@ -64,7 +64,7 @@ class Audit(AuditState):
         name: Any,
         target: Share,
         confidence: Share = 0.95,
-        flag_cost: float = 1.0,
+        flag_cost: float = FLAG_COST,
         aim: Aim = "certificate",
         budget: int | None = None,
         gold: Mapping[Any, Any] | None = None,

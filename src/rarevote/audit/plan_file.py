@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 
 from rarevote.audit.instructions import Instructions
 from rarevote.audit.locks import alone
+from rarevote.audit.planning import MAX_FLAG_COST, MIN_FLAG_COST
 from rarevote.audit.strata import Strata, check_weights
 from rarevote.audit.wealth import Stakes, check_digits
 from rarevote.crowd.names import name_key, plain_name
@@ -387,7 +388,8 @@ def _check(plan: Plan) -> None:
         raise InputError("the plan is damaged: it has a stratum without tasks")
     if len(set(tasks)) != len(tasks) or not plan.gold.keys().isdisjoint(tasks):
         raise InputError("the plan is damaged: a task occurs twice")
-    if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
+    affordable = MIN_FLAG_COST <= plan.flag_cost <= MAX_FLAG_COST
+    if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not affordable:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
     if plan.tail is not None and not is_tail_of(plan.name, plan.tail, plan.classes):
         raise InputError(f"the plan is damaged: {shown(plan.tail)} is not a tail of its classes")

@@ -19,6 +19,7 @@ from typing import Any
 from rarevote.audit.audit import Audit
 from rarevote.audit.certificate import FORMAT, VERSION
 from rarevote.audit.plan_file import Plan, read_text
+from rarevote.audit.planning import FLAG_COST
 from rarevote.audit.replanning import UnplannedSize, replan
 from rarevote.audit.source import LabelsAtHand, labels_at_hand
 from rarevote.audit.words import population_words
@@ -123,7 +124,7 @@ def verify(
         reasons.append(f"these labels have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}")
     elif votes is not None:
         reasons += _different_items(audit.plan, votes)
-    return Verdict(reasons, [_items_words(audit.plan), *_sizes_words(sizes)])
+    return Verdict(reasons, [_items_words(audit.plan), *_cost_words(audit.plan), *_sizes_words(sizes)])
 
 
 def verify_files(
@@ -261,6 +262,12 @@ def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
         left_out = len(set(at_hand.votes.unanswered.tolist()) - plan.tasks)
     all_of = f"all their items except {left_out:,} without votes" if left_out else "all their items"
     return [f"the labels are those of the audit, and it covers {all_of}{read}"]
+
+
+def _cost_words(plan: Plan) -> list[str]:
+    if plan.flag_cost == FLAG_COST:
+        return []
+    return [f"it was planned with a cost of {plan.flag_cost:g} reviews for each flagged item, instead of {FLAG_COST:g}"]
 
 
 def _sizes_words(sizes: Sequence[UnplannedSize]) -> list[str]:
