@@ -284,6 +284,8 @@ def test_labels_are_read_in_the_data_s_own_type() -> None:
     assert [free.is_positive(free.label(said)) for said in ("defect", "sound", True, False)] == [
         True, False, True, False,
     ]  # fmt: skip
+    assert free.label(" Unsure") is None
+    assert ExpertWords("unsure", None).label("unsure") == "unsure"
 
 
 def test_experts_who_disagree_have_not_answered() -> None:

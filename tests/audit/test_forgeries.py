@@ -22,7 +22,7 @@ from rarevote.audit.replanning import _check_rates, _is_rounded, _OtherwiseError
 from rarevote.audit.source import files_sha256
 from rarevote.audit.wealth import Stakes, Wealth
 from rarevote.errors import InputError, ParameterError
-from tests.audit.worlds import finished, independent_replay, started
+from tests.audit.worlds import finished, independent_replay, started, world
 
 
 def overlooked(n: int = 500, *, seed: int = 1) -> tuple[Audit, list[bool]]:
@@ -269,6 +269,74 @@ def test_items_without_votes_are_left_out_only_where_the_plan_says_so(tmp_path: 
     verdict = verify_files(plan, certificate)
     assert not verdict
     assert any("all their items except 50 without votes" in note for note in verdict.notes)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# labels that no answer is stored as
+
+
+@pytest.mark.parametrize("label", ["Defect", True, "defect ", "", "unsure"])
+@pytest.mark.parametrize("place", ["rounds", "gold", "extras", "repeats"])
+def test_positives_in_another_spelling_are_refused(label: Any, place: str) -> None:
+    """They would count as negatives."""
+    audit, truth = started(300, classes=["defect", "sound"], gold={0: True})
+    audit.answer({task: truth[task] for task in [*audit.round(40), 7]})
+    audit.answer_repeats({task: truth[task] for task in list(audit.answers)[:3]})
+    plan = json.loads(audit.to_json())
+    plan["extras"] = plan["extras"] or [{"task": 7, "label": "sound", "who": None, "when": ""}]
+    if place == "gold":
+        plan["gold"][0][1] = label
+    elif place == "rounds":
+        plan["rounds"][0]["answers"][2]["label"] = label
+    else:
+        plan[place][0]["label"] = label
+    (reason,) = verify(to_text(plan), {})
+    assert f"has the label {label!r}, which no answer is stored as; the labels are defect, sound" in reason
+
+
+@pytest.mark.parametrize(("name", "label"), [("defect", True), (1, "1"), ("1", 1)])
+def test_so_are_they_if_the_other_classes_are_not_known(name: Any, label: Any) -> None:
+    audit, truth = started(60, name=name)
+    audit.answer({task: truth[task] for task in audit.round(20)})
+    plan = json.loads(audit.to_json())
+    said = plan["rounds"][0]["answers"]
+    next(one for one in said if one["label"] is not False)["label"] = label
+    assert f"has the label {label!r}, which no answer is stored as" in verify(to_text(plan), {})[0]
+    next(one for one in said if one["label"] is False)["label"] = "sound"
+    next(one for one in said if one["label"] == label)["label"] = name
+    again = Audit.from_json(to_text(plan))
+    assert verify(again, again.certificate()) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "tail"),
+    [
+        (">=severe", ["critical"]),
+        (">=severe", ["severe", "critical"]),
+        (">= severe", ["critical"]),
+        ("<=mild", ["none"]),
+    ],
+)
+def test_the_name_of_a_tail_is_its_inner_grade(name: str, tail: list[str]) -> None:
+    """Only critical ones found, and called severe or worse."""
+    with pytest.raises(ParameterError, match="is not a tail of the classes"):
+        started(60, name=name, tail=tail, classes=["critical", "mild", "none", "severe"])
+    audit, _ = started(60, name=">=critical", tail=["critical"], classes=["critical", "mild", "none", "severe"])
+    plan = {**json.loads(audit.to_json()), "class": name, "tail": tail}
+    assert "is not a tail of its classes" in verify(to_text(plan), {})[0]
+
+
+def test_the_claim_lists_the_grades_of_a_tail() -> None:
+    """The order of the classes is not in a plan: a tail that skips a grade shows only so."""
+    scores, truth = world(600)
+    audit = Audit.start(
+        range(600), scores, name=">=severe", tail=["severe"], classes=["critical", "mild", "none", "severe"],
+        target=0.8, flag_cost=5.0, seed=1,
+    )  # fmt: skip
+    while review := audit.round():
+        audit.answer({task: "severe" if truth[task] else "critical" for task in review})
+    assert audit.is_certified
+    assert "recall of “>=severe” (severe) at least 0.80" in audit.certificate()["claim"]
 
 
 # --------------------------------------------------------------------------------------------------------------------

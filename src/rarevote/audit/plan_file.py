@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -51,7 +51,8 @@ from rarevote.audit.locks import alone
 from rarevote.audit.planning import MAX_FLAG_COST, MIN_FLAG_COST
 from rarevote.audit.strata import Strata, check_weights
 from rarevote.audit.wealth import Stakes, check_digits
-from rarevote.crowd.names import name_key, plain_name
+from rarevote.crowd.names import as_name_array, find_name, name_key, plain_name
+from rarevote.crowd.rare import parse_tail
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
@@ -168,6 +169,16 @@ class Plan:
         if self.scored:
             return False
         return self.planner is None if self.population is None else self.population.only_voted_items
+
+    def labelled(self) -> Iterator[tuple[Any, Any]]:
+        """Every label of the gold and of the expert, with its task."""
+        yield from self.gold.items()
+        for one in self.rounds:
+            for task, answer in zip(one.tasks, one.answers, strict=True):
+                if answer is not None and not answer.worst_case:
+                    yield task, answer.label
+        for answers in (self.extras, self.repeats):
+            yield from ((task, answer.label) for task, answer in answers.items())
 
     def room(self, n_left: int, n_drawn: int) -> int:
         """Number of tasks that can still be drawn."""
@@ -376,9 +387,16 @@ def _answer(record: Mapping[str, Any]) -> Answer:
 
 
 def is_tail_of(name: Any, tail: list[Any], classes: list[Any] | None) -> bool:
-    """Whether a tail consists of some of the classes, and its name is not a class."""
+    """Whether a tail consists of some of the classes, and its name is not a class and fits its grades.
+
+    A name like ``>=severe`` ends the tail at this grade, unless no class has it (a grade without votes).
+    """
     grades, known = set(map(name_key, tail)), set(map(name_key, classes or []))
-    return bool(tail) and len(grades) == len(tail) and grades < known and name_key(name) not in known
+    if not tail or len(grades) != len(tail) or not grades < known or name_key(name) in known:
+        return False
+    named = parse_tail(name)
+    inner = None if named is None else find_name(named[1], as_name_array(classes or []))
+    return inner is None or name_key((classes or [])[inner]) == name_key(tail[-1])
 
 
 def _check(plan: Plan) -> None:

@@ -142,9 +142,10 @@ def certified_words(audit: Audit) -> str:
     if not audit.is_certified:
         return "nothing yet."
     gold = " with the gold counted as found" if plan.gold else ""
+    grades = f" ({', '.join(map(str, plan.tail))})" if plan.tail else ""
     among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
     return (
-        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{among} at least "
+        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{grades}{among} at least "
         f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption about the crowd)."
     )
 
