@@ -22,7 +22,7 @@ from rarevote.audit.plan_file import Plan, read_text
 from rarevote.audit.planning import FLAG_COST
 from rarevote.audit.replanning import UnplannedSize, replan
 from rarevote.audit.source import LabelsAtHand, labels_at_hand
-from rarevote.audit.words import population_words
+from rarevote.audit.words import earlier_share_words, population_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import some_names
 from rarevote.crowd.words import counted
@@ -119,7 +119,8 @@ def verify(
     if record is None:
         return Verdict([f'the certificate is not a JSON object of the format "{FORMAT}", version {VERSION}'])
     reasons, sizes = replan(audit.plan)
-    reasons += _different_claims(record, audit.certificate())
+    earlier = {**_EARLIER_WORDS, **earlier_share_words(audit.plan)}
+    reasons += _different_claims(record, audit.certificate(), earlier)
     if labels_sha256 is not None and labels_sha256 != audit.plan.labels_sha256:
         reasons.append(f"these labels have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}")
     elif votes is not None:
@@ -165,11 +166,11 @@ def _record(claimed: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
     return record if sound else None
 
 
-def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) -> list[str]:
+def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any], earlier: Mapping[str, str]) -> list[str]:
     reasons = [
         f"{words}: the certificate says {shown(record.get(name))}, the plan {shown(replayed.get(name))}"
         for name, words in _SAYS.items()
-        if _current_words(name, record.get(name)) != _current_words(name, replayed.get(name))
+        if _current_words(name, record.get(name), earlier) != _current_words(name, replayed.get(name), earlier)
     ]
     reasons += _different_wealth(record.get("log_wealth"), replayed["log_wealth"])
     if not _same_figures(record.get("estimates"), replayed["estimates"]):
@@ -181,11 +182,11 @@ def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) ->
     return reasons
 
 
-def _current_words(name: str, said: Any) -> Any:
+def _current_words(name: str, said: Any, earlier: Mapping[str, str]) -> Any:
     """The certificate with its sentences in the wording of this version."""
     if name in ("claim", "relative_to") and isinstance(said, str):
-        for earlier, current in _EARLIER_WORDS.items():
-            said = said.replace(earlier, current)
+        for before, now in earlier.items():
+            said = said.replace(before, now)
     return said
 
 
