@@ -288,6 +288,18 @@ def test_labels_are_read_in_the_data_s_own_type() -> None:
     assert ExpertWords("unsure", None).label("unsure") == "unsure"
 
 
+@pytest.mark.parametrize(("given", "meant"), [(1, 1), ("1", "1"), (2, "2"), ("3", 3)])
+def test_an_answer_is_on_the_item_of_its_exact_name(given: Any, meant: Any) -> None:
+    """Drawn or not; only a name that no item has is another spelling."""
+    tasks = [1, "1", "2", 3, *(f"x{i}" for i in range(56))]
+    for seed in range(20):
+        audit = Audit.start(tasks, [0.5] * len(tasks), name="defect", target=0.9, seed=seed)
+        audit.round(20)
+        audit.answer({given: False})
+        ((task, _),) = audit.answers.items()
+        assert (type(task), task) == (type(meant), meant)
+
+
 def test_experts_who_disagree_have_not_answered() -> None:
     assert adjudicated([("a", 1), ("a", 1), ("b", 1), ("b", 0), ("c", None)]) == {"a": 1, "b": None, "c": None}
     rows = [Said("a", 1, "zoe"), Said("b", 1, "zoe"), Said("b", 0, "max"), Said("c", None, "zoe")]

@@ -488,13 +488,19 @@ def _check_successor(path: Path, plan: Plan) -> None:
         or any(plan.repeats.get(task) != answer for task, answer in there.repeats.items())
     )
     if missing:
-        raise InputError(f"{path}: has rounds or answers that this audit lacks; load it again before you continue")
+        raise lacking(path)
+
+
+def lacking(path: Path | str) -> InputError:
+    """The error where a plan or its journal has more than the audit that is to be saved."""
+    return InputError(f"{path}: has rounds or answers that this audit lacks; load it again before you continue")
 
 
 def _continues(old: Round, new: Round) -> bool:
     before, after = old.as_json(), new.as_json()
-    kept = all(was is None or was == now for was, now in zip(before["answers"], after["answers"], strict=True))
-    return kept and {**before, "answers": None} == {**after, "answers": None}
+    if {**before, "answers": None} != {**after, "answers": None}:
+        return False
+    return all(was is None or was == now for was, now in zip(before["answers"], after["answers"], strict=True))
 
 
 def read_text(path: Path | str) -> str:
