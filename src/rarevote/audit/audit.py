@@ -19,6 +19,7 @@ from rarevote.audit.plan_file import (
     Aim,
     Answer,
     Plan,
+    checked_source,
     fingerprint,
     is_tail_of,
     lacking,
@@ -112,6 +113,10 @@ class Audit(AuditState):
             InputError: tasks and scores do not match, a task occurs twice, or no gold task is among the tasks.
         """
         exact_target, exact_confidence, drawn_by = checked_options(target, confidence, flag_cost, aim, budget, seed)
+        try:
+            checked_source(source)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"source cannot be stored in a plan: {error}") from None
         doing("planning the audit")
         reading = ExpertWords(name, classes, tail)
         if reading.tail is not None and not is_tail_of(reading.name, reading.tail, reading.classes):

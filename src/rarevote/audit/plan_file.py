@@ -64,6 +64,9 @@ VERSION, TAIL_VERSION = 1, 2
 PLANNER = 1
 Aim = Literal["certificate", "estimate"]
 
+# Nesting of values that are only passed on: ours have four levels, and Python writes fewer than it reads.
+_DEEPEST = 50
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -280,8 +283,8 @@ def parse_plan(text: str) -> Plan:
 def _plan(record: Mapping[str, Any]) -> Plan:
     strata = record["strata"]
     return Plan(
-        name=record["class"],
-        classes=None if record["classes"] is None else _list(record["classes"]),
+        name=json_name(record["class"], "class"),
+        classes=None if record["classes"] is None else _names(record["classes"], "class"),
         target=_rational(record["target"]),
         confidence=_rational(record["confidence"]),
         flag_cost=float(_numbers([record["flag_cost"]])[0]),
@@ -291,15 +294,17 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         started=_of(record["started"], str),
         labels_sha256=_of(record["labels_sha256"], str, type(None)),
         gold_sha256=_of(record["gold_sha256"], str, type(None)),
-        source=_written_as_read(_of(record["source"], dict, type(None))),
+        source=checked_source(_written_as_read(record["source"])),
         earlier=_written_as_read([_of(one, dict) for one in _list(record["earlier"])]),
         gold=_once((json_name(task, "task"), json_name(label, "label")) for task, label in _list(record["gold"])),
-        strata=Strata(tuple(_tasks(one["tasks"]) for one in strata), _numbers([one["p0"] for one in strata])),
+        strata=Strata(
+            tuple(tuple(_names(one["tasks"], "task")) for one in strata), _numbers([one["p0"] for one in strata])
+        ),
         score=_of(record.get("score"), str, type(None)),
         population=_population(record["population"]) if "population" in record else None,
         planner=record.get("planner"),
-        instructions=Instructions.from_json(record["instructions"]) if "instructions" in record else None,
-        tail=None if "tail" not in record else [json_name(one, "grade") for one in _list(record["tail"])],
+        instructions=_instructions(record["instructions"]) if "instructions" in record else None,
+        tail=None if "tail" not in record else _names(record["tail"], "grade"),
         rounds=[_round(one) for one in record["rounds"]],
         extras=_once((json_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
         repeats=_once((json_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
@@ -346,8 +351,36 @@ def _list(value: Any) -> list[Any]:
     return list(_of(value, list))
 
 
-def _tasks(names: Any) -> tuple[Any, ...]:
-    return tuple(json_name(name, "task") for name in _list(names))
+def _names(names: Any, what: str) -> list[Any]:
+    return [json_name(name, what) for name in _list(names)]
+
+
+def _instructions(record: Any) -> Instructions:
+    found = Instructions.from_json(record)
+    _names([name for name, _ in found.definitions], "class")
+    return found
+
+
+def checked_source(record: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A record of where the labels are, or None, if its fields have the types that an audit uses.
+
+    Raises:
+        TypeError: one has another type.
+        ValueError: a group of tasks has no class.
+    """
+    if record is None:
+        return None
+    source: dict[str, Any] = _of(record, dict)
+    for place in _list(source.get("labels", [])):
+        _of(place, str)
+    for name in ("review_as", "score"):
+        _of(source.get(name, ""), str)
+    _of((_of(source.get("reading"), dict, type(None)) or {}).get("items"), str, type(None))
+    for name in ("others", "grades"):
+        for label, tasks in _list(source.get(name, [])):
+            json_name(label, "class")
+            _list(tasks)
+    return source
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
@@ -369,14 +402,23 @@ def _rational(text: Any) -> Fraction:
 
 def _written_as_read(value: Any) -> Any:
     """Check that values that are only passed on can be stored in a plan."""
+    inner: list[Any] = [[value]]
+    for _ in range(_DEEPEST):
+        inner = [one for outer in inner for one in _parts(outer) if isinstance(one, (dict, list))]
+    if inner:
+        raise ValueError("nested too deep")
     to_text(value)
     return value
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _round(record: Mapping[str, Any]) -> Round:
     stakes = Stakes(tuple(_list(record["w"])), _numbers(record["v"]), _numbers(record["gamma"]))
     answers = [None if answer is None else _answer(answer) for answer in _list(record["answers"])]
-    return Round(stakes, list(_tasks(record["tasks"])), answers)
+    return Round(stakes, _names(record["tasks"], "task"), answers)
 
 
 def _answer(record: Mapping[str, Any]) -> Answer:
@@ -409,6 +451,8 @@ def _check(plan: Plan) -> None:
     affordable = MIN_FLAG_COST <= plan.flag_cost <= MAX_FLAG_COST
     if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not affordable:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
+    if plan.tail is None and plan.classes is not None and plan.name not in plan.classes:
+        raise InputError(f"the plan is damaged: {shown(plan.name)} is not one of its classes")
     if plan.tail is not None and not is_tail_of(plan.name, plan.tail, plan.classes):
         raise InputError(f"the plan is damaged: {shown(plan.tail)} is not a tail of its classes")
     people = plan.population
@@ -453,6 +497,11 @@ def json_name(value: Any, what: str) -> Any:
         InputError: it is something else.
     """
     value = plain_name(value)
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{what} {shown(value)} has half of a character, which no file can store") from None
     if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
         return value
     raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit stores names in a JSON file")

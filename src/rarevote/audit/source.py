@@ -13,6 +13,7 @@ from rarevote.audit.audit import Audit
 from rarevote.audit.journal import journal_path
 from rarevote.audit.plan_file import FORMAT, Plan, read_text, to_text
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import some_names
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
@@ -83,6 +84,12 @@ def read_scored(tables: Sequence[str], score: str, reading: Mapping[str, Any]) -
 
 def _crowd_of(plan: Plan, places: Sequence[str], options: Mapping[str, Any]) -> Crowd:
     """The population of an audit, read as at its start."""
+    strange = [name for name in options if not hasattr(DEFAULTS, name)]
+    if strange:
+        raise InputError(
+            f"the plan has options of reading that are not known ({some_names(strange)}): use the version of rarevote "
+            "that wrote it, or a newer one"
+        )
     if plan.scored:
         return read_scored(places, (plan.source or {})["score"], options).crowd
     return read(list(places), ReadOptions(**options))
@@ -175,7 +182,7 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
         given = _reading(source, path)
         places = [str(path.parent / one) for one in source["labels"]] if labels is None else list(map(str, labels))
         digest = labels_sha256(places, given.get("items"))
-    except (InputError, ParameterError, KeyError, TypeError, AttributeError):
+    except (InputError, ParameterError, KeyError, TypeError, AttributeError, OSError):
         if labels is not None:
             raise
         return None
