@@ -7,7 +7,7 @@ import json
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +131,7 @@ DAMAGES = [
     *(_set("source", to={"others": others}) for others in ([5], [["sound", 5]], [["sound"]])),
     *(_set("earlier", to=_nested(depth)) for depth in (60, 600)),
     *(_set("source", to=_nested(depth)[0]) for depth in (60, 600)),
-    *(_set("class", to=name) for name in cast("list[Any]", [[], {"a": 1}, float("nan"), None])),
+    *(_set("class", to=json.loads(name)) for name in ("[]", '{"a": 1}', "NaN", "null")),
     *(_set("classes", to=classes) for classes in ([], ["sound"], ["defect", ["sound"]], ["defect", float("nan")])),
     _set("instructions", to={"question": None, "definitions": [[float("nan"), "x"]]}),
     _set("earlier", to=[[]]),

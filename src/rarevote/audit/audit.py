@@ -22,12 +22,11 @@ from rarevote.audit.plan_file import (
     checked_source,
     fingerprint,
     is_tail_of,
-    lacking,
     parse_plan,
     read_text,
     to_text,
-    write_plan,
 )
+from rarevote.audit.plan_writing import lacking, write_plan
 from rarevote.audit.planning import FLAG_COST, propose
 from rarevote.audit.replay import Replay
 from rarevote.audit.state import AuditState

@@ -28,7 +28,7 @@ It has one object on one line, with keys in this order::
     extras, repeats           {"task", "label", "who", "when"}: answers on items that were not requested; second, blind
                               answers of the same expert
 
-Rounds can only be added and answers only filled in: :func:`write_plan` refuses anything else.
+Rounds can only be added and answers only filled in: :mod:`rarevote.audit.plan_writing` refuses anything else.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.audit.instructions import Instructions
-from rarevote.audit.locks import alone
 from rarevote.audit.planning import MAX_FLAG_COST, MIN_FLAG_COST
 from rarevote.audit.strata import Strata, check_weights
 from rarevote.audit.wealth import Stakes, check_digits
@@ -55,7 +54,6 @@ from rarevote.crowd.names import as_name_array, find_name, name_key, plain_name
 from rarevote.crowd.rare import parse_tail
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
-from rarevote.io.write.atomic import replacing
 
 FORMAT = "rarevote audit plan"
 #: Versions of plans: for one class, and for a tail of grades.
@@ -487,7 +485,7 @@ def _check(plan: Plan) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# writing
+# names and text
 
 
 def json_name(value: Any, what: str) -> Any:
@@ -505,51 +503,6 @@ def json_name(value: Any, what: str) -> Any:
     if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
         return value
     raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit stores names in a JSON file")
-
-
-def write_plan(path: Path | str, plan: Plan) -> None:
-    """Write a plan, completely or not at all; replaces an existing one only if it is the same audit with more answers.
-
-    If two processes write at the same time, the second sees what the first has written.
-
-    Raises:
-        InputError: the file exists and is something else, or the folder cannot be written to.
-    """
-    path = Path(path)
-    with alone(path):
-        if path.exists():
-            _check_successor(path, plan)
-        with replacing(path) as temporary:
-            temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
-
-
-def _check_successor(path: Path, plan: Plan) -> None:
-    there = parse_plan(read_text(path))
-    if there.frozen() != plan.frozen():
-        raise InputError(
-            f"{path}: contains another audit. A plan is never overwritten, because restarting until the draws are "
-            "favourable would make the proof worthless: continue that audit, or choose another file"
-        )
-    missing = (
-        len(there.rounds) > len(plan.rounds)
-        or any(not _continues(old, new) for old, new in zip(there.rounds, plan.rounds, strict=False))
-        or any(plan.extras.get(task) != answer for task, answer in there.extras.items())
-        or any(plan.repeats.get(task) != answer for task, answer in there.repeats.items())
-    )
-    if missing:
-        raise lacking(path)
-
-
-def lacking(path: Path | str) -> InputError:
-    """The error where a plan or its journal has more than the audit that is to be saved."""
-    return InputError(f"{path}: has rounds or answers that this audit lacks; load it again before you continue")
-
-
-def _continues(old: Round, new: Round) -> bool:
-    before, after = old.as_json(), new.as_json()
-    if {**before, "answers": None} != {**after, "answers": None}:
-        return False
-    return all(was is None or was == now for was, now in zip(before["answers"], after["answers"], strict=True))
 
 
 def read_text(path: Path | str) -> str:
