@@ -22,6 +22,7 @@ from proofs import sources
 from proofs.battery import Job, Proof, Row, parts
 from rarevote.audit import Audit, verify
 from rarevote.audit.plan_file import parse_plan, to_text
+from rarevote.audit.planning import choices, left_to_estimate, stakes_for
 from rarevote.errors import InputError, ParameterError
 
 Record = dict[str, Any]
@@ -176,10 +177,34 @@ _ALTERATIONS: dict[str, Callable[[np.random.Generator, Record], None]] = {
 }  # fmt: skip
 
 
+def _choose_among_ties(generator: np.random.Generator, plan: Record, truth: Sequence[bool]) -> None:
+    """A forger who knows all answers: an extreme cost, and the best of all weights that then reach the objective."""
+    cost = float(generator.choice([1e-300, 1e-6, 1e6, 1.7e308]))
+    audit, drawn = Audit(parse_plan(to_text({**plan, "rounds": [], "extras": [], "repeats": []}))), 0
+    for one in plan["rounds"]:
+        to_estimate = left_to_estimate(plan["aim"], len(truth) - len(plan["gold"]), drawn)
+        rates, text = audit.recalibration.rates, audit.to_json()
+        tried = []
+        for weights in choices(audit.wealth, rates, cost, to_estimate)[0]:
+            found = Audit.from_json(text)
+            found._replay.add_round(stakes_for(found.wealth, rates, weights), len(one["tasks"]))
+            found.answer({task: truth[task] for task in found.pending})
+            tried.append(found)
+        audit = min(tried, key=lambda found: (found.certified, *-found.wealth.log_wealth[: found.certified][-1:]))
+        drawn += len(one["tasks"])
+    plan["flag_cost"], plan["rounds"] = cost, json.loads(audit.to_json())["rounds"]
+
+
+_KINDS = (*_ALTERATIONS, "ties")
+
+
 def executed(honest: Honest, generator: np.random.Generator, kind: str) -> str:
     """What became of one altered plan: refused, accepted, or certify_more."""
     plan = json.loads(honest.text)
-    _ALTERATIONS[kind](generator, plan)
+    if kind == "ties":
+        _choose_among_ties(generator, plan, honest.truth)
+    else:
+        _ALTERATIONS[kind](generator, plan)
     for other in generator.choice(list(_ALTERATIONS), int(generator.integers(0, 3))).tolist():
         if plan["rounds"] and other != "hindsight":  # which needs a plan that can be read
             _ALTERATIONS[other](generator, plan)
@@ -197,9 +222,9 @@ def fuzzed(n: int, seed: int, n_plans: int = 40) -> dict[str, Counter[str]]:
     """What became of ``n`` altered plans, by what was altered first."""
     generator = np.random.default_rng(seed)
     plans = [Honest(seed * n_plans + number) for number in range(n_plans)]
-    found = {kind: Counter[str]() for kind in _ALTERATIONS}
+    found = {kind: Counter[str]() for kind in _KINDS}
     for number in range(n):
-        kind = list(_ALTERATIONS)[number % len(_ALTERATIONS)]
+        kind = _KINDS[number % len(_KINDS)]
         found[kind][executed(plans[_place(generator, plans)], generator, kind)] += 1
     return found
 
@@ -213,7 +238,7 @@ def rows(name: str, results: list[dict[str, Any]]) -> list[Row]:
     """A row for each thing that was altered first."""
     del name
     found = []
-    for kind in _ALTERATIONS:
+    for kind in _KINDS:
         counts = Counter[str]()
         for result in results:
             counts.update(result[kind])

@@ -230,6 +230,8 @@ def test_seeds_come_from_the_system_and_differ() -> None:
         ({"target": 1.2}, "target must be a recall"),
         ({"confidence": 1}, "confidence must lie"),
         ({"flag_cost": 0}, "flag_cost must be above 0"),
+        ({"flag_cost": 9e-7}, "flag_cost must lie between 0.000001 and 1,000,000 reviews, got 9e-07"),
+        ({"flag_cost": 1.1e6}, "flag_cost must lie between 0.000001 and 1,000,000 reviews, got 1100000.0"),
         ({"aim": "proof"}, "aim must be"),
         ({"budget": 0}, "budget must be a whole number of at least 1"),
         ({"seed": 2**64}, "seed must be a whole number between"),
@@ -282,6 +284,20 @@ def test_labels_are_read_in_the_data_s_own_type() -> None:
     assert [free.is_positive(free.label(said)) for said in ("defect", "sound", True, False)] == [
         True, False, True, False,
     ]  # fmt: skip
+    assert free.label(" Unsure") is None
+    assert ExpertWords("unsure", None).label("unsure") == "unsure"
+
+
+@pytest.mark.parametrize(("given", "meant"), [(1, 1), ("1", "1"), (2, "2"), ("3", 3)])
+def test_an_answer_is_on_the_item_of_its_exact_name(given: Any, meant: Any) -> None:
+    """Drawn or not; only a name that no item has is another spelling."""
+    tasks = [1, "1", "2", 3, *(f"x{i}" for i in range(56))]
+    for seed in range(20):
+        audit = Audit.start(tasks, [0.5] * len(tasks), name="defect", target=0.9, seed=seed)
+        audit.round(20)
+        audit.answer({given: False})
+        ((task, _),) = audit.answers.items()
+        assert (type(task), task) == (type(meant), meant)
 
 
 def test_experts_who_disagree_have_not_answered() -> None:

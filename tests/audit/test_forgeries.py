@@ -9,18 +9,20 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rarevote.audit import Audit, verify
+from rarevote.audit import Audit, verify, verify_files
 from rarevote.audit.opening import checked_options
 from rarevote.audit.plan_file import to_text
 from rarevote.audit.replanning import _check_rates, _is_rounded, _OtherwiseError
+from rarevote.audit.source import files_sha256
 from rarevote.audit.wealth import Stakes, Wealth
 from rarevote.errors import InputError, ParameterError
-from tests.audit.worlds import finished, independent_replay, started
+from tests.audit.worlds import finished, independent_replay, started, world
 
 
 def overlooked(n: int = 500, *, seed: int = 1) -> tuple[Audit, list[bool]]:
@@ -198,6 +200,143 @@ def test_the_planner_is_frozen_by_number() -> None:
     del plan["planner"]
     old = Audit.from_json(to_text(plan))
     assert verify(old, old.certificate()) == ()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# items left out of the strata
+
+
+def left_out(folder: Path, labels: str, source: dict[str, Any], kept: list[str], **options: Any) -> tuple[Path, Path]:
+    """Plan and certificate of an honest audit of some of the items that the files list."""
+    for name, text in (("labels.csv", labels), ("items.csv", "task\n" + "".join(f"i{i:03d}\n" for i in range(200)))):
+        (folder / name).write_text(text, encoding="utf-8")
+    listed = [folder / "items.csv"] if "items" in source["reading"] else []
+    audit = Audit.start(
+        kept, [0.9 - 0.004 * i for i in range(len(kept))], name="defect", target=0.9, seed=1,
+        labels_sha256=files_sha256([folder / "labels.csv", *listed]),
+        source={"labels": ["labels.csv"], "review_as": "table", "other": "not defect", "others": [], **source},
+        **options,
+    )  # fmt: skip
+    audit.answer({task: int(task[1:]) < 60 for task in audit.round(90)})
+    audit.save(folder / "plan.json")
+    (folder / "certificate.json").write_text(to_text(audit.certificate()), encoding="utf-8")
+    return folder / "plan.json", folder / "certificate.json"
+
+
+ITEMS = [f"i{i:03d}" for i in range(200)]
+
+
+@pytest.mark.parametrize("without_planner", [False, True])
+def test_items_of_a_table_of_scores_cannot_be_left_out(tmp_path: Path, *, without_planner: bool) -> None:
+    table = "id,p\n" + "".join(f"{task},{0.9 - 0.004 * i}\n" for i, task in enumerate(ITEMS))
+    source = {"reading": {}, "score": "p"}
+    honest = verify_files(*left_out(tmp_path, table, source, ITEMS))
+    assert not honest
+    assert "the labels are those of the audit, and it covers all their items, read with score='p'" in honest.notes
+    (tmp_path / "plan.json").unlink()
+    plan, certificate = left_out(tmp_path, table, source, ITEMS[:150])
+    if without_planner:
+        record = json.loads(plan.read_text(encoding="utf-8"))
+        del record["planner"]
+        plan.write_text(to_text(record), encoding="utf-8")
+        certificate.write_text(to_text(Audit.load(plan).certificate()), encoding="utf-8")
+    (reason,) = verify_files(plan, certificate)
+    assert reason.startswith("50 items in these labels but neither in the strata nor in the gold of the plan")
+    record = json.loads(plan.read_text(encoding="utf-8"))
+    record["population"] = {"voted": 150, "unvoted": 0, "left_out": 50, "only_voted_items": True}
+    assert "an audit of a table of scores leaves no items out" in verify(to_text(record), {})[0]
+
+
+def test_items_without_votes_are_left_out_only_where_the_plan_says_so(tmp_path: Path) -> None:
+    votes = "task,worker,label\n" + "".join(
+        f"{task},{worker},{'defect' if i < 60 else 'sound'}\n" for i, task in enumerate(ITEMS[:150]) for worker in "abc"
+    )
+    source = {"reading": {"items": "items.csv"}}
+    said = {"unvoted": ITEMS[150:], "classes": ["defect", "sound"]}
+    plan, certificate = left_out(tmp_path, votes, source, ITEMS, only_voted_items=True, **said)
+    verdict = verify_files(plan, certificate)
+    assert not verdict
+    assert any("all their items except 50 without votes" in note for note in verdict.notes)
+    record = json.loads(plan.read_text(encoding="utf-8"))
+    del record["population"]
+    plan.write_text(to_text(record), encoding="utf-8")
+    certificate.write_text(to_text(Audit.load(plan).certificate()), encoding="utf-8")
+    assert verify_files(plan, certificate)[0].startswith("50 items in these labels but neither in the strata")
+    # Without a planner it is a plan of version 0.2, in which items without votes are in no stratum: a note says so.
+    del record["planner"]
+    plan.write_text(to_text(record), encoding="utf-8")
+    certificate.write_text(to_text(Audit.load(plan).certificate()), encoding="utf-8")
+    verdict = verify_files(plan, certificate)
+    assert not verdict
+    assert any("all their items except 50 without votes" in note for note in verdict.notes)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# labels that no answer is stored as
+
+
+@pytest.mark.parametrize("label", ["Defect", True, "defect ", "", "unsure"])
+@pytest.mark.parametrize("place", ["rounds", "gold", "extras", "repeats"])
+def test_positives_in_another_spelling_are_refused(label: Any, place: str) -> None:
+    """They would count as negatives."""
+    audit, truth = started(300, classes=["defect", "sound"], gold={0: True})
+    audit.answer({task: truth[task] for task in [*audit.round(40), 7]})
+    audit.answer_repeats({task: truth[task] for task in list(audit.answers)[:3]})
+    plan = json.loads(audit.to_json())
+    plan["extras"] = plan["extras"] or [{"task": 7, "label": "sound", "who": None, "when": ""}]
+    if place == "gold":
+        plan["gold"][0][1] = label
+    elif place == "rounds":
+        plan["rounds"][0]["answers"][2]["label"] = label
+    else:
+        plan[place][0]["label"] = label
+    (reason,) = verify(to_text(plan), {})
+    assert f"has the label {label!r}, which no answer is stored as; the labels are defect, sound" in reason
+
+
+@pytest.mark.parametrize(("name", "label"), [("defect", True), (1, "1"), ("1", 1)])
+def test_so_are_they_if_the_other_classes_are_not_known(name: Any, label: Any) -> None:
+    audit, truth = started(60, name=name)
+    audit.answer({task: truth[task] for task in audit.round(20)})
+    plan = json.loads(audit.to_json())
+    said = plan["rounds"][0]["answers"]
+    next(one for one in said if one["label"] is not False)["label"] = label
+    assert f"has the label {label!r}, which no answer is stored as" in verify(to_text(plan), {})[0]
+    next(one for one in said if one["label"] is False)["label"] = "sound"
+    next(one for one in said if one["label"] == label)["label"] = name
+    again = Audit.from_json(to_text(plan))
+    assert verify(again, again.certificate()) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "tail"),
+    [
+        (">=severe", ["critical"]),
+        (">=severe", ["severe", "critical"]),
+        (">= severe", ["critical"]),
+        ("<=mild", ["none"]),
+    ],
+)
+def test_the_name_of_a_tail_is_its_inner_grade(name: str, tail: list[str]) -> None:
+    """Only critical ones found, and called severe or worse."""
+    with pytest.raises(ParameterError, match="is not a tail of the classes"):
+        started(60, name=name, tail=tail, classes=["critical", "mild", "none", "severe"])
+    audit, _ = started(60, name=">=critical", tail=["critical"], classes=["critical", "mild", "none", "severe"])
+    plan = {**json.loads(audit.to_json()), "class": name, "tail": tail}
+    assert "is not a tail of its classes" in verify(to_text(plan), {})[0]
+
+
+def test_the_claim_lists_the_grades_of_a_tail() -> None:
+    """The order of the classes is not in a plan: a tail that skips a grade shows only so."""
+    scores, truth = world(600)
+    audit = Audit.start(
+        range(600), scores, name=">=severe", tail=["severe"], classes=["critical", "mild", "none", "severe"],
+        target=0.8, flag_cost=5.0, seed=1,
+    )  # fmt: skip
+    while review := audit.round():
+        audit.answer({task: "severe" if truth[task] else "critical" for task in review})
+    assert audit.is_certified
+    assert "recall of “>=severe” (severe) at least 0.80" in audit.certificate()["claim"]
 
 
 # --------------------------------------------------------------------------------------------------------------------

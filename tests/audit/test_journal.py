@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rarevote.audit import Audit
+from rarevote.audit import Audit, journal
 from rarevote.audit.journal import Entry, journal_path, read_journal, standing, writing
 from rarevote.errors import InputError
 from tests.audit.worlds import independent_replay, started
@@ -53,6 +53,57 @@ def test_a_withdrawn_answer_was_never_given() -> None:
         audit.withdraw(audit.plan.rounds[0].tasks[0])
     with pytest.raises(InputError, match="not in the last round"):
         started(60)[0].withdraw(0)
+
+
+def test_an_answer_from_before_its_draw_can_be_withdrawn() -> None:
+    audit, truth = started(60)
+    audit.answer(dict(enumerate(truth)))
+    assert audit.pending == []
+    audit.round(20)
+    task = audit.plan.rounds[-1].tasks[3]
+    audit.withdraw(task)
+    assert audit.pending == [task]
+    audit.answer({task: not truth[task]})
+    assert audit.pending == []
+    again = Audit.from_json(audit.to_json())
+    assert again.answers[task] == audit.answers[task] == (False if truth[task] else "defect")
+
+
+def test_a_plan_that_contradicts_the_journal_is_not_written(tmp_path: Path) -> None:
+    """Plan and journal could not be read together any more."""
+    path = tmp_path / "audit.json"
+    audit, _ = started(60)
+    task, other, third = audit.round(10)[:3]
+    audit.save(path)
+    late = Audit.load(path)
+    with writing(path) as book:
+        book.append(Entry(task, "defect", "anna", "t"))
+        book.append(Entry(third, None, "anna", "t"))
+    late.answer({task: False, other: False, third: True})
+    with pytest.raises(InputError, match="has rounds or answers that this audit lacks; load it again"):
+        late.save(path)
+    again = Audit.load(path)
+    assert again.answers == {task: "defect"}
+    # What agrees with the journal is written.
+    again.answer({other: False, third: True})
+    again.save(path)
+    assert Audit.load(path).answers == {task: "defect", other: False, third: "defect"}
+
+
+def test_a_file_system_without_locks_can_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "lock", lambda _: None)
+    with writing(tmp_path / "audit.json") as book:
+        book.append(Entry("a", "x", None, "t"))
+    monkeypatch.setattr(journal, "lock", lambda _: False)
+    with pytest.raises(InputError, match="another process is answering"), writing(tmp_path / "audit.json"):
+        pass
+    assert [entry.task for entry in read_journal(tmp_path / "audit.json")] == ["a"]
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    journal_path(tmp_path / "audit.json").mkdir()
+    with pytest.raises(InputError, match=r"audit.json.answers.jsonl: cannot be read \("):
+        read_journal(tmp_path / "audit.json")
 
 
 def test_an_append_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from rarevote.audit import Audit, verify, verify_files
 from rarevote.audit.journal import Entry, journal_path, read_journal, writing
 from rarevote.audit.plan_file import to_text
-from rarevote.errors import InputError
+from rarevote.errors import InputError, ParameterError
 from tests.audit.worlds import finished, started
 
 LABELS = hashlib.sha256(b"task,worker,label\n").hexdigest()
@@ -98,6 +98,13 @@ def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def _nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return [{"a": value}]
+
+
 DAMAGES = [
     _set("rounds", 0, "v", to=0.5),
     _set("rounds", 0, "v", to=[[0.5], [0.5]]),
@@ -118,6 +125,15 @@ DAMAGES = [
     _set("seed", to=7),
     _set("started", to=float("nan")),
     _set("source", to={"a": float("nan")}),
+    *(_set("source", to={"labels": labels}) for labels in (5, "labels.csv", [5], {"labels.csv": 1})),
+    *(_set("source", to={"reading": reading}) for reading in ([1], "x", {"items": [1]})),
+    *(_set("source", to={name: 5}) for name in ("others", "grades", "review_as", "score")),
+    *(_set("source", to={"others": others}) for others in ([5], [["sound", 5]], [["sound"]])),
+    *(_set("earlier", to=_nested(depth)) for depth in (60, 600)),
+    *(_set("source", to=_nested(depth)[0]) for depth in (60, 600)),
+    *(_set("class", to=json.loads(name)) for name in ("[]", '{"a": 1}', "NaN", "null")),
+    *(_set("classes", to=classes) for classes in ([], ["sound"], ["defect", ["sound"]], ["defect", float("nan")])),
+    _set("instructions", to={"question": None, "definitions": [[float("nan"), "x"]]}),
     _set("earlier", to=[[]]),
     _set("gold", to=[[[], "defect"]]),
     _set("extras", to=[[]]),
@@ -125,7 +141,11 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(
-    "change", [_set("strata", 0, "p0", to=1.5), _set("strata", 0, "p0", to=-0.1), _set("flag_cost", to=-1.0)]
+    "change",
+    [
+        *(_set("strata", 0, "p0", to=score) for score in (1.5, -0.1)),
+        *(_set("flag_cost", to=cost) for cost in (-1.0, 0, 9e-7, 1.1e6, 1.7e308)),
+    ],
 )
 def test_scores_and_costs_out_of_range_are_named(change: Callable[[dict[str, Any]], None]) -> None:
     plan = json.loads(started(60)[0].to_json())
@@ -163,6 +183,28 @@ def test_damage_of_any_kind_is_an_error_of_ours(change: Callable[[dict[str, Any]
     change(plan)
     with pytest.raises(InputError, match="the plan is damaged"):
         Audit.from_json(json.dumps(plan)).certificate()
+
+
+@pytest.mark.parametrize("change", [{"class": []}, {"classes": ["x", ["y"]]}, {"class": {"a": 1}}])
+def test_so_is_damage_of_a_tail(change: dict[str, Any]) -> None:
+    plan = {**json.loads(started(60)[0].to_json()), "version": 2, "tail": ["x"], "classes": ["x", "y"], **change}
+    assert "the plan is damaged: class" in verify(json.dumps(plan), {})[0]
+
+
+@pytest.mark.parametrize("what", ["tasks", "name"])
+def test_half_a_character_cannot_be_stored(what: str) -> None:
+    half: dict[str, Any] = {
+        "tasks": ["a", "b"],
+        "name": "defect",
+        what: "\ud800" if what == "name" else ["a", "\ud800"],
+    }
+    with pytest.raises(InputError, match=r"'\\ud800' has half of a character"):
+        Audit.start(scores=[0.5, 0.4], target=0.9, **half)
+
+
+def test_a_source_that_could_not_be_read_again_is_refused() -> None:
+    with pytest.raises(ParameterError, match="source cannot be stored in a plan"):
+        started(60, source={"labels": "labels.csv"})
 
 
 # --------------------------------------------------------------------------------------------------------------------

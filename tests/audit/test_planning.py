@@ -206,3 +206,44 @@ def test_only_steps_that_shorten_the_list_are_to_be_bought() -> None:
     bought = to_be_bought(Step(100, 700), ahead)
     assert bought == [Step(100, 700), Step(160, 400), Step(1000, 90)]  # 500 after 180 reviews is no gain
     assert to_be_bought(Step(100, 90), ahead) == [Step(100, 90)]
+
+
+@pytest.mark.parametrize("flag_cost", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(
+    ("other", "ties"),
+    [
+        ({"reviews": 500 * (1 + 1e-10)}, True),
+        ({"reviews": 500 * (1 + 1e-7)}, False),
+        ({"flagged": 1001}, False),
+        ({"reviews": 1e5, "growth": -1e-5}, False),
+    ],
+)
+def test_costs_tie_only_by_the_rounding_of_the_reviews(
+    flag_cost: float, other: dict[str, float], *, ties: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative to the whole cost, a million flags at a million reviews would hide a thousand reviews."""
+    wealth, p = state()
+
+    def considered(reviews: float = 500.0, flagged: float = 1000, growth: float = 0.01) -> tuple[Forecast, _Tried, int]:
+        weights = np.full((1, 2), growth + reviews + flagged)
+        return (
+            Forecast(0, reviews, int(flagged), reviews + flag_cost * flagged, 9e9),
+            _Tried(weights, np.array([growth])),
+            0,
+        )
+
+    monkeypatch.setattr(wealth, "left", np.array([100_000]))
+    monkeypatch.setattr(planning, "_considered", lambda *_: [considered(), considered(**other)])
+    assert len({tuple(w) for w in choices(wealth, p, flag_cost, 0)[0]}) == 1 + ties
+
+
+def test_sets_that_need_all_reviews_differ_by_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    wealth, p = state()
+    total = int(wealth.left.sum())
+    tried = [_Tried(np.full((1, 2), float(k)), np.array([-1e-6])) for k in range(2)]
+    sets = [(Forecast(0, total, k, total + 1e-6 * k, 9e9), tried[k], 0) for k in range(2)]
+    monkeypatch.setattr(planning, "_considered", lambda *_: sets)
+    assert {tuple(w) for w in choices(wealth, p, 1e-6, 0)[0]} == {(0.0, 0.0)}
+    # A cost beyond all numbers ties with no other.
+    sets = [(Forecast(0, total, k, np.inf, np.inf), tried[k], 0) for k in range(2)]
+    assert {tuple(w) for w in choices(wealth, p, 1.7e308, 0)[0]} == {(0.0, 0.0)}

@@ -102,3 +102,15 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         started(60)[0].save(tmp_path / "none" / "audit.json")
+
+
+def test_two_rounds_of_different_size_exclude_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "audit.json"
+    started(60)[0].save(path)
+    one, other = Audit.load(path), Audit.load(path)
+    one.round(10)
+    other.round(20)
+    one.save(path)
+    with pytest.raises(InputError, match="has rounds or answers that this audit lacks; load it again"):
+        other.save(path)
+    assert Audit.load(path).plan.rounds[0].tasks == one.plan.rounds[0].tasks

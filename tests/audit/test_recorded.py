@@ -63,6 +63,7 @@ def test_the_labels_of_an_old_plan_are_compared() -> None:
 def test_sizes_that_were_not_planned_are_named() -> None:
     verdict = verify_files(*files("sizes"))
     assert not verdict
+    assert "it was planned with a cost of 3 reviews for each flagged item, instead of 1" in verdict.notes
     assert any(
         "5 rounds with a size that differs from the planned one: round 1 has 7 instead of 67" in note
         for note in verdict.notes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rarevote.audit import Audit
-from rarevote.audit.source import earlier_audits, files_sha256, is_plan, read_again
+from rarevote.audit.source import earlier_audits, files_sha256, is_plan, labels_at_hand, read_again
 from rarevote.errors import InputError
 from tests.audit.worlds import started
 
@@ -61,3 +61,20 @@ def test_earlier_audits_are_those_of_the_same_labels_with_something_drawn(tmp_pa
     (tmp_path / "notes.json").write_text(f'{{"about": "{"1" * 64}"}}')
     found = earlier_audits(tmp_path / "d.json", "1" * 64)
     assert [audit.to_json() for audit in found] == [Audit.load(tmp_path / "a.json").to_json()]
+
+
+def test_options_of_reading_that_are_not_known_are_named(tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("task,worker,label\n" + "".join(f"{i},w,defect\n" for i in range(60)))
+    source = {"labels": ["labels.csv"], "reading": {"later": 1}}
+    audit, _ = started(60, source=source, labels_sha256=files_sha256([labels]))
+    with pytest.raises(InputError, match=r"options of reading that are not known \(later\)"):
+        read_again(audit, tmp_path / "plan.json")
+    at_hand = labels_at_hand(audit.plan, tmp_path / "plan.json", None)
+    assert at_hand is not None
+    assert "the labels cannot be read as the plan says" in str(at_hand.fault)
+
+
+def test_labels_whose_path_is_too_long_are_not_at_hand(tmp_path: Path) -> None:
+    audit, _ = started(60, source={"labels": ["a" * 5000]})
+    assert labels_at_hand(audit.plan, tmp_path / "plan.json", None) is None

@@ -55,7 +55,7 @@ def test_a_tail_is_proved_and_verified(fitted: rarevote.Fitted) -> None:
     record = json.loads(audit.to_json())
     assert (record["version"], record["class"], record["tail"]) == (2, ">=severe", ["critical", "severe"])
     found = audit.certificate()
-    assert "recall of “>=severe” at least 0.80" in found["claim"]
+    assert "recall of “>=severe” (critical, severe) at least 0.80" in found["claim"]
     assert found["tail"] == ["critical", "severe"]
     assert not verify(audit.to_json(), found)
     again = Audit.from_json(audit.to_json())
@@ -107,6 +107,11 @@ def test_tails_that_cannot_be_audited(fitted: rarevote.Fitted) -> None:
         Audit.start(["a"], [0.5], name=">=b", target=0.9, classes=["a", "b"], tail=["c"])
     with pytest.raises(ParameterError, match="is not a tail of the classes"):
         Audit.start(["a"], [0.5], name=">=b", target=0.9, tail=["b"])
+
+
+def test_a_tail_can_be_named_by_a_grade_without_votes() -> None:
+    audit = Audit.start(range(60), [0.5] * 60, name=">=2", target=0.9, classes=[0, 1, 3, 4], tail=[4, 3], seed=1)
+    assert Audit.from_json(audit.to_json()).plan.tail == [4, 3]
 
 
 @pytest.mark.parametrize(

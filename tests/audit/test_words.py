@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from rarevote.audit import Audit
+from rarevote.audit import Audit, verify
 from rarevote.audit.plan_file import Population
 from rarevote.audit.words import (
     advice_words,
@@ -156,3 +157,30 @@ def test_the_crowd_is_sure_up_to_one_in_ten() -> None:
     audit = reviewed([0.97] * 8 + [0.1] * 8, [False] * 8 + [True] * 8, 16)
     assert audit.plan.strata.p0.tolist() == [0.97, 0.97, 0.535, 0.1, 0.1, 0.1, 0.1]  # one stratum has one of each
     assert "(7 of 7 that it does not call “defect” are “defect”)" in contradiction_words(audit)
+
+
+@pytest.mark.parametrize(
+    ("target", "confidence", "recall", "percent"),
+    [
+        ("0.9", "0.95", "0.90", "95%"),
+        ("0.8951", "0.946", "0.8951", "94.6%"),
+        ("0.89999999", "0.9957", "0.89999999", "99.57%"),
+        ("2/3", "0.98333333333", "2/3", "98%"),
+        ("0.9001", "0.99996", "0.9001", "over 99.9%"),
+    ],
+)
+def test_a_claim_is_never_rounded_up(target: str, confidence: str, recall: str, percent: str) -> None:
+    audit, _ = finished(600, target=target, confidence=confidence, flag_cost=5.0)
+    found = audit.certificate()
+    assert audit.is_certified
+    assert f"recall of “defect” at least {recall} ({percent}, no assumption about the crowd)." in found["claim"]
+    # Version 0.2 rounded to two digits and to whole percent.
+    before = f"{float(audit.plan.target):.2f} ({words_0_2(float(audit.plan.confidence))}, no"
+    earlier = {**found, "claim": found["claim"].replace(f"{recall} ({percent}, no", before)}
+    assert verify(audit, earlier) == ()
+    better = {**found, "claim": found["claim"].replace(f"at least {recall} ", "at least 0.91 ")}
+    assert any("the claim" in reason for reason in verify(audit, better))
+
+
+def words_0_2(share: float) -> str:
+    return {0.946: "95%", 0.9957: "99.6%", 0.99996: "over 99.9%"}.get(share, f"{100 * share:.0f}%")

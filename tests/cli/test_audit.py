@@ -493,8 +493,10 @@ def test_finish_writes_a_page_and_verify_looks_at_the_labels(folder: Path, truth
     assert "ends in .html" in rarevote(*same, "c.pdf", folder=folder, code=1).stderr
     check = ["audit", "verify", "audit.json", "c.json"]
     said = rarevote(*check, folder=folder).stderr
+    assert "c.json follows from audit.json: it covers 300 items (300 with votes, 0 without); it was" in said
     assert (
-        "c.json follows from audit.json: it covers 300 items (300 with votes, 0 without); the labels are those" in said
+        "planned with a cost of 3 reviews for each flagged item, instead of 1; the labels are those of the audit, and"
+        in said
     )
     assert "it covers all their items" in said
     original = (folder / "labels.csv").read_bytes()

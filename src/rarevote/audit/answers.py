@@ -64,14 +64,31 @@ class ExpertWords:
         if isinstance(said, bool) and not self._truth_values:
             return self.name if said else self._opposite
         (label,) = in_kind([said], self._known)
-        if self.classes is None or label in self.classes or label == self.name:
+        if label in (self.classes or []) or label == self.name:
             return json_name(label, "label")
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
+        if self.classes is None:
+            return json_name(label, "label")
         raise InputError(
             f"{said!r} is not a class; the classes are {some_names(self.classes)}. Leave the label empty if the "
             "expert is unsure"
         )
+
+    def is_stored(self, label: Any) -> bool:
+        """Whether :meth:`label` returns this label for some answer.
+
+        >>> reading = ExpertWords("defect", ["defect", "sound"])
+        >>> [reading.is_stored(label) for label in ("defect", "sound", "Defect", "defect ", True, "")]
+        [True, True, False, False, False, False]
+        """
+        try:
+            read = self.label(label)
+        except InputError:
+            return False
+        if read is None:  # up to version 0.2, "unsure" was stored if the other classes are not known
+            return self.classes is None
+        return bool(name_key(read) == name_key(label))
 
     def is_positive(self, label: Any) -> bool:
         """Whether a label read by :meth:`label` is the class, or a grade of the tail."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,15 @@ from rarevote.audit.plan_file import (
     Aim,
     Answer,
     Plan,
+    checked_source,
     fingerprint,
     is_tail_of,
     parse_plan,
     read_text,
     to_text,
-    write_plan,
 )
-from rarevote.audit.planning import propose
+from rarevote.audit.plan_writing import lacking, write_plan
+from rarevote.audit.planning import FLAG_COST, propose
 from rarevote.audit.replay import Replay
 from rarevote.audit.state import AuditState
 from rarevote.audit.strata import build_strata, shuffle_key
@@ -64,7 +64,7 @@ class Audit(AuditState):
         name: Any,
         target: Share,
         confidence: Share = 0.95,
-        flag_cost: float = 1.0,
+        flag_cost: float = FLAG_COST,
         aim: Aim = "certificate",
         budget: int | None = None,
         gold: Mapping[Any, Any] | None = None,
@@ -112,6 +112,10 @@ class Audit(AuditState):
             InputError: tasks and scores do not match, a task occurs twice, or no gold task is among the tasks.
         """
         exact_target, exact_confidence, drawn_by = checked_options(target, confidence, flag_cost, aim, budget, seed)
+        try:
+            checked_source(source)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"source cannot be stored in a plan: {error}") from None
         doing("planning the audit")
         reading = ExpertWords(name, classes, tail)
         if reading.tail is not None and not is_tail_of(reading.name, reading.tail, reading.classes):
@@ -168,8 +172,11 @@ class Audit(AuditState):
             InputError: the file contains another audit, or answers that this one lacks, or another process writes
                 answers.
         """
-        alone = nullcontext() if journal is not None or not journal_path(path).exists() else writing(path)
-        with alone:
+        if journal is not None or not journal_path(path).exists():
+            write_plan(path, self.plan)
+            return
+        with writing(path):
+            self._check_journal(path)
             write_plan(path, self.plan)
 
     @classmethod
@@ -182,6 +189,13 @@ class Audit(AuditState):
         audit = cls.from_json(read_text(path))
         audit.take_journal(path)
         return audit
+
+    def _check_journal(self, path: Path | str) -> None:
+        """Refuse to write a plan that the journal beside it contradicts: the two could not be read any more."""
+        for entry in standing(read_journal(path)).values():
+            for task, label in self._read({entry.task: entry.label}):
+                if self._contradicted(task, label) is not None:
+                    raise lacking(path)
 
     def take_journal(self, path: Path | str) -> None:
         """Add the answers in the journal beside a plan.
@@ -278,6 +292,7 @@ class Audit(AuditState):
         if last is None or task not in last.tasks:
             raise InputError(f"task {task!r} is not in the last round, so its answer is final")
         last.answers[last.tasks.index(task)] = None
+        self.plan.extras.pop(task, None)  # it may have been answered before it was drawn
         self._replay = Replay(self.plan)
 
     def worst_case(self, *, who: str | None = None) -> int:
@@ -335,10 +350,12 @@ class Audit(AuditState):
     def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
         """Tasks with their names in the audit, and labels in the type of the data."""
         # The drawn tasks are few: the others, up to millions, are searched only for tasks that were not requested.
-        tasks = _meant(list(map(plain_name, answers)), self._replay.drawn)
-        if any(task not in self._replay.drawn for task in tasks):
+        tasks, drawn = list(map(plain_name, answers)), self._replay.drawn
+        if any(task not in drawn for task in tasks):
             everything = self.plan.tasks
-            tasks = _meant(tasks, everything)
+            # A name means itself, wherever it is; only other spellings are searched among the drawn tasks first.
+            for known in (drawn, everything):
+                tasks = _meant(tasks, known, everything)
             strange = next((task for task in tasks if task not in everything), None)
             if strange is not None:
                 raise InputError(f"task {strange!r} is not in this audit: check ids and their types")
@@ -347,10 +364,15 @@ class Audit(AuditState):
         values_by_name(((task, label) for task, label in read if label is not None), "task")  # 7 and "7" must agree
         return read
 
-    def _check_answer(self, task: Any, label: Any) -> None:
+    def _contradicted(self, task: Any, label: Any) -> Any:
+        """The earlier label on a task that this one contradicts, or None."""
         standing = self._replay.standing(task)
         before = self.plan.gold.get(task) if standing is None else standing.label
-        if label is not None and before is not None and before != label:
+        return before if label is not None and before != label else None
+
+    def _check_answer(self, task: Any, label: Any) -> None:
+        before = self._contradicted(task, label)
+        if before is not None:
             raise InputError(
                 f"task {task!r} was answered {before!r} before and {label!r} now: answers are final; where "
                 "experts disagree, they must agree first"
@@ -364,10 +386,10 @@ def _checked(instructions: Instructions | None, reading: ExpertWords) -> Instruc
     return instructions.of_classes(reading.classes or [reading.name, f"not {reading.name}"])
 
 
-def _meant(tasks: list[Any], known: Collection[Any]) -> list[Any]:
-    """Each task by its known name, if it has one: 7 for "7"."""
-    unknown = [task for task in tasks if task not in known]
+def _meant(tasks: list[Any], known: Collection[Any], everything: Collection[Any]) -> list[Any]:
+    """Each task that has no exact name by its known name, if it has one: 7 for "7"."""
+    unknown = [task for task in tasks if task not in everything]
     if not unknown or not known:
         return tasks
     meant = dict(zip(unknown, in_kind(unknown, as_name_array(list(known))), strict=True))
-    return [task if task in known else meant[task] if meant[task] in known else task for task in tasks]
+    return [meant[task] if task in meant and meant[task] in known else task for task in tasks]

@@ -46,12 +46,15 @@ def read_journal(plan: Path | str) -> list[Entry]:
     """All answers in the journal beside a plan; none if there is no journal.
 
     Raises:
-        InputError: a line is not an answer.
+        InputError: it cannot be read, or a line is not an answer.
     """
     path = journal_path(plan)
     if not path.exists():
         return []
-    *lines, _torn = path.read_bytes().split(b"\n")
+    try:
+        *lines, _torn = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     entries = []
     for number, line in enumerate(lines, 1):
         try:
@@ -123,7 +126,7 @@ def writing(plan: Path | str) -> Iterator[Journal]:
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
     with handle:
-        if not lock(handle):
+        if lock(handle) is False:  # where the file system has no locks, nothing can be said about other processes
             raise InputError(
                 f"{path}: another process is answering this audit or list; continue there, or stop it first"
             )

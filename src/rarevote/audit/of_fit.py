@@ -129,7 +129,7 @@ def result_columns(
         {task: name for name, group in source.get(key, []) for task in group} for key in ("others", "grades")
     )
     flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
-    scored = "score" in source
+    scored = plan.scored
     labels: list[Any] = []
     decisions: list[Any] = []
     tasks = population(votes).tolist()

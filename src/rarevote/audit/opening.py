@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from rarevote.audit.answers import ExpertWords
 from rarevote.audit.plan_file import Aim, Population, json_name
+from rarevote.audit.planning import MAX_FLAG_COST, MIN_FLAG_COST
 from rarevote.audit.wealth import check_digits
 from rarevote.crowd.arguments import check_count
 from rarevote.crowd.names import as_name_array, in_kind, values_by_name
@@ -40,6 +41,10 @@ def checked_options(
         raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
     if not (isfinite(flag_cost) and flag_cost > 0):
         raise ParameterError(f"flag_cost must be above 0 (in reviews), got {flag_cost}")
+    if not MIN_FLAG_COST <= flag_cost <= MAX_FLAG_COST:
+        raise ParameterError(
+            f"flag_cost must lie between {MIN_FLAG_COST:f} and {MAX_FLAG_COST:,.0f} reviews, got {flag_cost}"
+        )
     if aim not in get_args(Aim):
         raise ParameterError(f'aim must be "certificate" or "estimate", got {aim!r}')
     if budget is not None:

@@ -28,14 +28,14 @@ It has one object on one line, with keys in this order::
     extras, repeats           {"task", "label", "who", "when"}: answers on items that were not requested; second, blind
                               answers of the same expert
 
-Rounds can only be added and answers only filled in: :func:`write_plan` refuses anything else.
+Rounds can only be added and answers only filled in: :mod:`rarevote.audit.plan_writing` refuses anything else.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -47,13 +47,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.audit.instructions import Instructions
-from rarevote.audit.locks import alone
+from rarevote.audit.planning import MAX_FLAG_COST, MIN_FLAG_COST
 from rarevote.audit.strata import Strata, check_weights
 from rarevote.audit.wealth import Stakes, check_digits
-from rarevote.crowd.names import name_key, plain_name
+from rarevote.crowd.names import as_name_array, find_name, name_key, plain_name
+from rarevote.crowd.rare import parse_tail
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
-from rarevote.io.write.atomic import replacing
 
 FORMAT = "rarevote audit plan"
 #: Versions of plans: for one class, and for a tail of grades.
@@ -61,6 +61,9 @@ VERSION, TAIL_VERSION = 1, 2
 #: The planner of this version, see :mod:`rarevote.audit.planning`.
 PLANNER = 1
 Aim = Literal["certificate", "estimate"]
+
+# Nesting of values that are only passed on: ours have four levels, and Python writes fewer than it reads.
+_DEEPEST = 50
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,32 @@ class Plan:
     def tasks(self) -> set[Any]:
         """All tasks of the audit, including gold."""
         return {task for group in self.strata.tasks for task in group} | self.gold.keys()
+
+    @property
+    def scored(self) -> bool:
+        """Whether the labels are a table of scores: none of its items has votes."""
+        return "score" in (self.source or {})
+
+    @property
+    def may_leave_out(self) -> bool:
+        """Whether items without votes can be in no stratum.
+
+        This must be requested, except in plans of version 0.2, which name neither a planner nor a population and have
+        only items with votes. An audit of a table of scores has all items.
+        """
+        if self.scored:
+            return False
+        return self.planner is None if self.population is None else self.population.only_voted_items
+
+    def labelled(self) -> Iterator[tuple[Any, Any]]:
+        """Every label of the gold and of the expert, with its task."""
+        yield from self.gold.items()
+        for one in self.rounds:
+            for task, answer in zip(one.tasks, one.answers, strict=True):
+                if answer is not None and not answer.worst_case:
+                    yield task, answer.label
+        for answers in (self.extras, self.repeats):
+            yield from ((task, answer.label) for task, answer in answers.items())
 
     def room(self, n_left: int, n_drawn: int) -> int:
         """Number of tasks that can still be drawn."""
@@ -252,8 +281,8 @@ def parse_plan(text: str) -> Plan:
 def _plan(record: Mapping[str, Any]) -> Plan:
     strata = record["strata"]
     return Plan(
-        name=record["class"],
-        classes=None if record["classes"] is None else _list(record["classes"]),
+        name=json_name(record["class"], "class"),
+        classes=None if record["classes"] is None else _names(record["classes"], "class"),
         target=_rational(record["target"]),
         confidence=_rational(record["confidence"]),
         flag_cost=float(_numbers([record["flag_cost"]])[0]),
@@ -263,15 +292,17 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         started=_of(record["started"], str),
         labels_sha256=_of(record["labels_sha256"], str, type(None)),
         gold_sha256=_of(record["gold_sha256"], str, type(None)),
-        source=_written_as_read(_of(record["source"], dict, type(None))),
+        source=checked_source(_written_as_read(record["source"])),
         earlier=_written_as_read([_of(one, dict) for one in _list(record["earlier"])]),
         gold=_once((json_name(task, "task"), json_name(label, "label")) for task, label in _list(record["gold"])),
-        strata=Strata(tuple(_tasks(one["tasks"]) for one in strata), _numbers([one["p0"] for one in strata])),
+        strata=Strata(
+            tuple(tuple(_names(one["tasks"], "task")) for one in strata), _numbers([one["p0"] for one in strata])
+        ),
         score=_of(record.get("score"), str, type(None)),
         population=_population(record["population"]) if "population" in record else None,
         planner=record.get("planner"),
-        instructions=Instructions.from_json(record["instructions"]) if "instructions" in record else None,
-        tail=None if "tail" not in record else [json_name(one, "grade") for one in _list(record["tail"])],
+        instructions=_instructions(record["instructions"]) if "instructions" in record else None,
+        tail=None if "tail" not in record else _names(record["tail"], "grade"),
         rounds=[_round(one) for one in record["rounds"]],
         extras=_once((json_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
         repeats=_once((json_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
@@ -318,8 +349,36 @@ def _list(value: Any) -> list[Any]:
     return list(_of(value, list))
 
 
-def _tasks(names: Any) -> tuple[Any, ...]:
-    return tuple(json_name(name, "task") for name in _list(names))
+def _names(names: Any, what: str) -> list[Any]:
+    return [json_name(name, what) for name in _list(names)]
+
+
+def _instructions(record: Any) -> Instructions:
+    found = Instructions.from_json(record)
+    _names([name for name, _ in found.definitions], "class")
+    return found
+
+
+def checked_source(record: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A record of where the labels are, or None, if its fields have the types that an audit uses.
+
+    Raises:
+        TypeError: one has another type.
+        ValueError: a group of tasks has no class.
+    """
+    if record is None:
+        return None
+    source: dict[str, Any] = _of(record, dict)
+    for place in _list(source.get("labels", [])):
+        _of(place, str)
+    for name in ("review_as", "score"):
+        _of(source.get(name, ""), str)
+    _of((_of(source.get("reading"), dict, type(None)) or {}).get("items"), str, type(None))
+    for name in ("others", "grades"):
+        for label, tasks in _list(source.get(name, [])):
+            json_name(label, "class")
+            _list(tasks)
+    return source
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
@@ -341,14 +400,23 @@ def _rational(text: Any) -> Fraction:
 
 def _written_as_read(value: Any) -> Any:
     """Check that values that are only passed on can be stored in a plan."""
+    inner: list[Any] = [[value]]
+    for _ in range(_DEEPEST):
+        inner = [one for outer in inner for one in _parts(outer) if isinstance(one, (dict, list))]
+    if inner:
+        raise ValueError("nested too deep")
     to_text(value)
     return value
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _round(record: Mapping[str, Any]) -> Round:
     stakes = Stakes(tuple(_list(record["w"])), _numbers(record["v"]), _numbers(record["gamma"]))
     answers = [None if answer is None else _answer(answer) for answer in _list(record["answers"])]
-    return Round(stakes, list(_tasks(record["tasks"])), answers)
+    return Round(stakes, _names(record["tasks"], "task"), answers)
 
 
 def _answer(record: Mapping[str, Any]) -> Answer:
@@ -359,9 +427,16 @@ def _answer(record: Mapping[str, Any]) -> Answer:
 
 
 def is_tail_of(name: Any, tail: list[Any], classes: list[Any] | None) -> bool:
-    """Whether a tail consists of some of the classes, and its name is not a class."""
+    """Whether a tail consists of some of the classes, and its name is not a class and fits its grades.
+
+    A name like ``>=severe`` ends the tail at this grade, unless no class has it (a grade without votes).
+    """
     grades, known = set(map(name_key, tail)), set(map(name_key, classes or []))
-    return bool(tail) and len(grades) == len(tail) and grades < known and name_key(name) not in known
+    if not tail or len(grades) != len(tail) or not grades < known or name_key(name) in known:
+        return False
+    named = parse_tail(name)
+    inner = None if named is None else find_name(named[1], as_name_array(classes or []))
+    return inner is None or name_key((classes or [])[inner]) == name_key(tail[-1])
 
 
 def _check(plan: Plan) -> None:
@@ -371,8 +446,11 @@ def _check(plan: Plan) -> None:
         raise InputError("the plan is damaged: it has a stratum without tasks")
     if len(set(tasks)) != len(tasks) or not plan.gold.keys().isdisjoint(tasks):
         raise InputError("the plan is damaged: a task occurs twice")
-    if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
+    affordable = MIN_FLAG_COST <= plan.flag_cost <= MAX_FLAG_COST
+    if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not affordable:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
+    if plan.tail is None and plan.classes is not None and plan.name not in plan.classes:
+        raise InputError(f"the plan is damaged: {shown(plan.name)} is not one of its classes")
     if plan.tail is not None and not is_tail_of(plan.name, plan.tail, plan.classes):
         raise InputError(f"the plan is damaged: {shown(plan.tail)} is not a tail of its classes")
     people = plan.population
@@ -380,6 +458,8 @@ def _check(plan: Plan) -> None:
         here, away = people.voted + people.unvoted, people.unvoted if people.only_voted_items else people.left_out
         if here != len(tasks) or away:
             raise InputError("the plan is damaged: its population does not match its strata")
+        if plan.scored and people.only_voted_items:
+            raise InputError("the plan is damaged: an audit of a table of scores leaves no items out")
     if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1:
         raise InputError("the plan is damaged: its target or confidence is out of range")
     try:
@@ -405,7 +485,7 @@ def _check(plan: Plan) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# writing
+# names and text
 
 
 def json_name(value: Any, what: str) -> Any:
@@ -415,48 +495,14 @@ def json_name(value: Any, what: str) -> Any:
         InputError: it is something else.
     """
     value = plain_name(value)
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{what} {shown(value)} has half of a character, which no file can store") from None
     if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
         return value
     raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit stores names in a JSON file")
-
-
-def write_plan(path: Path | str, plan: Plan) -> None:
-    """Write a plan, completely or not at all; replaces an existing one only if it is the same audit with more answers.
-
-    If two processes write at the same time, the second sees what the first has written.
-
-    Raises:
-        InputError: the file exists and is something else, or the folder cannot be written to.
-    """
-    path = Path(path)
-    with alone(path):
-        if path.exists():
-            _check_successor(path, plan)
-        with replacing(path) as temporary:
-            temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
-
-
-def _check_successor(path: Path, plan: Plan) -> None:
-    there = parse_plan(read_text(path))
-    if there.frozen() != plan.frozen():
-        raise InputError(
-            f"{path}: contains another audit. A plan is never overwritten, because restarting until the draws are "
-            "favourable would make the proof worthless: continue that audit, or choose another file"
-        )
-    missing = (
-        len(there.rounds) > len(plan.rounds)
-        or any(not _continues(old, new) for old, new in zip(there.rounds, plan.rounds, strict=False))
-        or any(plan.extras.get(task) != answer for task, answer in there.extras.items())
-        or any(plan.repeats.get(task) != answer for task, answer in there.repeats.items())
-    )
-    if missing:
-        raise InputError(f"{path}: has rounds or answers that this audit lacks; load it again before you continue")
-
-
-def _continues(old: Round, new: Round) -> bool:
-    before, after = old.as_json(), new.as_json()
-    kept = all(was is None or was == now for was, now in zip(before["answers"], after["answers"], strict=True))
-    return kept and {**before, "answers": None} == {**after, "answers": None}
 
 
 def read_text(path: Path | str) -> str:

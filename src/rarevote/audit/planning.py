@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp, inf, isfinite
+from math import exp, inf, isfinite, log1p, ulp
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,10 @@ _KELLY_STEPS = 8
 TIE = 1e-9
 # Rounding error of a sum, relative to the sum of its absolute terms.
 _NOISE = 1e-14
+
+#: The cost of a flag in reviews: the default, and the range. Beyond it, reviews or flags would vanish in the rounding
+#: of their sum: all sets would tie, and a forger could choose between their weights after the answers.
+FLAG_COST, MIN_FLAG_COST, MAX_FLAG_COST = 1.0, 1e-6, 1e6
 
 
 @dataclass(frozen=True)
@@ -169,10 +173,14 @@ def choices(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: 
     considered = [] if n_to_estimate else _considered(wealth, rates, flag_cost)
     if not considered:
         return [_estimate_weights(rates)], min(_ESTIMATE_ROUND, n_to_estimate)
-    cheapest = min((forecast for forecast, _, _ in considered), key=lambda one: one.cost)
+    first = min(considered, key=lambda one: one[0].cost)
+    cheapest, total = first[0], int(wealth.left.sum())
+    off = _cost_error(*first, total)
     reached = []
-    for forecast, tried, best in considered:
-        if forecast.cost > cheapest.cost * (1 + TIE):
+    for one in considered:
+        forecast, tried, best = one
+        # Subtracted, so that a cost that is not finite ties with no other.
+        if one is not first and not forecast.cost - cheapest.cost <= off + _cost_error(*one, total):
             continue
         reached.append(tried.weights[best])
         most = float(tried.growth[best])
@@ -180,6 +188,20 @@ def choices(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: 
         if isfinite(most):
             reached += list(tried.weights[most - tried.growth <= TIE * abs(most) + _NOISE])
     return reached, _round_size(cheapest)
+
+
+def _cost_error(forecast: Forecast, tried: _Tried, best: int, total: int) -> float:
+    """How far the cost of a set can be off between machines.
+
+    Only the reviews ``n = R (1 - exp(-x))`` depend on logarithms, by ``x = deficit / g / R``: if the growth ``g`` is
+    off by a share ``e``, they are off by ``e x (R - n)``. The flags are counted, and their cost is only rounded.
+    """
+    rounding = 4 * ulp(forecast.cost)
+    growth = float(tried.growth[best])
+    if forecast.reviews >= total or not 0 < growth < inf:
+        return rounding
+    share = TIE + min(_NOISE / growth, 1.0)
+    return rounding - share * log1p(-forecast.reviews / total) * (total - forecast.reviews)
 
 
 def gamma_reaches(wealth: Wealth, stakes: Stakes) -> NDArray[np.bool_]:

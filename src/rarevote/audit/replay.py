@@ -13,7 +13,8 @@ from rarevote.audit.plan_file import Answer, Plan, Round
 from rarevote.audit.planning import step_of
 from rarevote.audit.strata import Urn
 from rarevote.audit.wealth import Stakes, Wealth
-from rarevote.errors import InputError
+from rarevote.crowd.names import name_key, some_names
+from rarevote.errors import InputError, shown
 
 # The number of bets decided at once, which bounds memory.
 _BATCH = 1024
@@ -36,13 +37,14 @@ class Replay:
         before_round: called with the number of a round (from 1) and the state before it, for every round.
 
     Raises:
-        InputError: a round does not match the seed and the weights.
+        InputError: a round does not match the seed and the weights, or a label is not stored as answers are.
     """
 
     def __init__(self, plan: Plan, before_round: Callable[[int, Wealth], None] | None = None) -> None:
         self.plan = plan
         self._before_round = before_round
         self.reading = ExpertWords(plan.name, plan.classes, plan.tail)
+        self._check_labels()
         self.wealth = Wealth(
             plan.strata.sizes,
             target=plan.target,
@@ -140,6 +142,17 @@ class Replay:
             self._queue.append((number, place, stratum))
             tasks.append(task)
         return tasks
+
+    def _check_labels(self) -> None:
+        """Refuse labels that answers are never stored as: a positive in another spelling would count as a negative."""
+        seen = set()
+        for task, label in self.plan.labelled():
+            if name_key(label) not in seen and not self.reading.is_stored(label):
+                raise InputError(
+                    f"the plan is damaged: item {shown(task)} has the label {shown(label)}, which no answer is stored "
+                    f"as; the labels are {some_names(self.plan.labels)}"
+                )
+            seen.add(name_key(label))
 
     def _check_draws(self, number: int) -> None:
         """Draw a recorded round again."""

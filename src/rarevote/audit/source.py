@@ -14,6 +14,7 @@ from rarevote.audit.journal import journal_path
 from rarevote.audit.locks import lock_path
 from rarevote.audit.plan_file import FORMAT, Plan, read_text, to_text
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import some_names
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
@@ -82,10 +83,16 @@ def read_scored(tables: Sequence[str], score: str, reading: Mapping[str, Any]) -
     return read_scores(tables, score, **given)
 
 
-def _crowd_of(source: Mapping[str, Any], places: Sequence[str], options: Mapping[str, Any]) -> Crowd:
+def _crowd_of(plan: Plan, places: Sequence[str], options: Mapping[str, Any]) -> Crowd:
     """The population of an audit, read as at its start."""
-    if "score" in source:
-        return read_scored(places, source["score"], options).crowd
+    strange = [name for name in options if not hasattr(DEFAULTS, name)]
+    if strange:
+        raise InputError(
+            f"the plan has options of reading that are not known ({some_names(strange)}): use the version of rarevote "
+            "that wrote it, or a newer one"
+        )
+    if plan.scored:
+        return read_scored(places, (plan.source or {})["score"], options).crowd
     return read(list(places), ReadOptions(**options))
 
 
@@ -110,7 +117,7 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         audit.check_labels(labels_sha256(labels, options.get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    return _crowd_of(source, labels, options)
+    return _crowd_of(audit.plan, labels, options)
 
 
 def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
@@ -176,7 +183,7 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
         given = _reading(source, path)
         places = [str(path.parent / one) for one in source["labels"]] if labels is None else list(map(str, labels))
         digest = labels_sha256(places, given.get("items"))
-    except (InputError, ParameterError, KeyError, TypeError, AttributeError):
+    except (InputError, ParameterError, KeyError, TypeError, AttributeError, OSError):
         if labels is not None:
             raise
         return None
@@ -184,15 +191,16 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
         return LabelsAtHand(digest)
     try:
         options = ReadOptions(**given)
-        votes = _crowd_of(source, places, given).annotations
+        votes = _crowd_of(plan, places, given).annotations
     except (InputError, ParameterError, TypeError, AttributeError, ValueError) as error:
         return LabelsAtHand(digest, fault=f"the labels cannot be read as the plan says: {error}")
-    return LabelsAtHand(digest, votes, options=_given(options))
+    return LabelsAtHand(digest, votes, options=_given(plan, options))
 
 
-def _given(options: ReadOptions) -> str:
+def _given(plan: Plan, options: ReadOptions) -> str:
     """Options that are not the default; columns to show do not matter for the items."""
-    said = [
+    said = [f"score={shown((plan.source or {})['score'])}"] if plan.scored else []
+    said += [
         f"{one.name}={shown(getattr(options, one.name))}"
         for one in fields(options)
         if one.name != "show" and getattr(options, one.name) != getattr(DEFAULTS, one.name)

@@ -19,9 +19,10 @@ from typing import Any
 from rarevote.audit.audit import Audit
 from rarevote.audit.certificate import FORMAT, VERSION
 from rarevote.audit.plan_file import Plan, read_text
+from rarevote.audit.planning import FLAG_COST
 from rarevote.audit.replanning import UnplannedSize, replan
 from rarevote.audit.source import LabelsAtHand, labels_at_hand
-from rarevote.audit.words import population_words
+from rarevote.audit.words import earlier_share_words, population_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import some_names
 from rarevote.crowd.words import counted
@@ -118,12 +119,13 @@ def verify(
     if record is None:
         return Verdict([f'the certificate is not a JSON object of the format "{FORMAT}", version {VERSION}'])
     reasons, sizes = replan(audit.plan)
-    reasons += _different_claims(record, audit.certificate())
+    earlier = {**_EARLIER_WORDS, **earlier_share_words(audit.plan)}
+    reasons += _different_claims(record, audit.certificate(), earlier)
     if labels_sha256 is not None and labels_sha256 != audit.plan.labels_sha256:
         reasons.append(f"these labels have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}")
     elif votes is not None:
         reasons += _different_items(audit.plan, votes)
-    return Verdict(reasons, [_items_words(audit.plan), *_sizes_words(sizes)])
+    return Verdict(reasons, [_items_words(audit.plan), *_cost_words(audit.plan), *_sizes_words(sizes)])
 
 
 def verify_files(
@@ -164,11 +166,11 @@ def _record(claimed: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
     return record if sound else None
 
 
-def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) -> list[str]:
+def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any], earlier: Mapping[str, str]) -> list[str]:
     reasons = [
         f"{words}: the certificate says {shown(record.get(name))}, the plan {shown(replayed.get(name))}"
         for name, words in _SAYS.items()
-        if _current_words(name, record.get(name)) != _current_words(name, replayed.get(name))
+        if _current_words(name, record.get(name), earlier) != _current_words(name, replayed.get(name), earlier)
     ]
     reasons += _different_wealth(record.get("log_wealth"), replayed["log_wealth"])
     if not _same_figures(record.get("estimates"), replayed["estimates"]):
@@ -180,11 +182,11 @@ def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) ->
     return reasons
 
 
-def _current_words(name: str, said: Any) -> Any:
+def _current_words(name: str, said: Any, earlier: Mapping[str, str]) -> Any:
     """The certificate with its sentences in the wording of this version."""
     if name in ("claim", "relative_to") and isinstance(said, str):
-        for earlier, current in _EARLIER_WORDS.items():
-            said = said.replace(earlier, current)
+        for before, now in earlier.items():
+            said = said.replace(before, now)
     return said
 
 
@@ -222,7 +224,7 @@ def _different_items(plan: Plan, votes: Annotations) -> list[str]:
     audited, unvoted = plan.tasks, set(votes.unanswered.tolist())
     at_hand = unvoted.union(votes.tasks.tolist())
     away = at_hand - audited
-    if plan.population is None or plan.population.only_voted_items:
+    if plan.may_leave_out:
         away -= unvoted
     reasons = []
     for tasks, words in (
@@ -257,10 +259,16 @@ def _items_words(plan: Plan) -> str:
 def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
     read = f", read with {at_hand.options}" if at_hand.options else ""
     left_out = 0
-    if at_hand.votes is not None and (plan.population is None or plan.population.only_voted_items):
+    if at_hand.votes is not None and plan.may_leave_out:
         left_out = len(set(at_hand.votes.unanswered.tolist()) - plan.tasks)
     all_of = f"all their items except {left_out:,} without votes" if left_out else "all their items"
     return [f"the labels are those of the audit, and it covers {all_of}{read}"]
+
+
+def _cost_words(plan: Plan) -> list[str]:
+    if plan.flag_cost == FLAG_COST:
+        return []
+    return [f"it was planned with a cost of {plan.flag_cost:g} reviews for each flagged item, instead of {FLAG_COST:g}"]
 
 
 def _sizes_words(sizes: Sequence[UnplannedSize]) -> list[str]:

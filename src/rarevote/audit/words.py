@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
-from math import exp, factorial
+from math import exp, factorial, floor
 from typing import TYPE_CHECKING
 
 from rarevote.audit.estimates import Interval
@@ -38,7 +39,7 @@ def start_words(audit: Audit) -> str:
     expected = plan.strata.mean_score * plan.strata.n_tasks
     said = [
         f"{population_words(plan)}, about {count(round(expected))} {quoted(plan.name)} expected.",
-        f"No audit can certify {percent(float(plan.target))} of them with {percent(float(plan.confidence))} confidence "
+        f"No audit can certify {percent_words(plan.target)} of them with {percent_words(plan.confidence)} confidence "
         f"from fewer than about {counted(audit.floor, 'review')} of unflagged items; "
         f"expected here: {_expected(audit, plan.confidence)}.",
     ]
@@ -89,7 +90,7 @@ def status_sentences(audit: Audit) -> list[str]:
     bound = audit.most_positives
     if bound is not None:
         said.append(
-            f"No {name} was found, so there is no recall to certify. With {percent(float(plan.confidence))} "
+            f"No {name} was found, so there is no recall to certify. With {percent_words(plan.confidence)} "
             f"confidence there are at most {count(bound)} of them (no assumption about the crowd)."
         )
     else:
@@ -142,11 +143,47 @@ def certified_words(audit: Audit) -> str:
     if not audit.is_certified:
         return "nothing yet."
     gold = " with the gold counted as found" if plan.gold else ""
+    grades = f" ({', '.join(map(str, plan.tail))})" if plan.tail else ""
     among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
     return (
-        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{among} at least "
-        f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption about the crowd)."
+        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{grades}{among} at least "
+        f"{share_words(plan.target)}{gold} ({percent_words(plan.confidence)}, no assumption about the crowd)."
     )
+
+
+def share_words(share: Fraction, form: str = ".2f") -> str:
+    """A share in this form if that is exact, else all of its digits, or the fraction: a claim is never rounded up.
+
+    >>> share_words(Fraction("0.9")), share_words(Fraction("0.8951")), share_words(Fraction("0.9"), "g")
+    ('0.90', '0.8951', '0.9')
+    >>> share_words(Fraction(2, 3))
+    '2/3'
+    """
+    decimal = Decimal(share.numerator) / Decimal(share.denominator)
+    if Fraction(decimal) != share:
+        return str(share)
+    text = f"{float(share):{form}}"
+    return text if Fraction(text) == share else f"{decimal:f}"
+
+
+def percent_words(share: Fraction) -> str:
+    """A share in percent, as :func:`rarevote.crowd.words.percent`, but never rounded up.
+
+    >>> percent_words(Fraction("0.95")), percent_words(Fraction("0.946")), percent_words(Fraction("0.99996"))
+    ('95%', '94.6%', 'over 99.9%')
+    """
+    text = percent(float(share))
+    if text[0].isdigit() and Fraction(text.rstrip("%")) > 100 * share:
+        return f"{floor(share * 10**6) / 10**4:g}%"
+    return text
+
+
+def earlier_share_words(plan: Plan) -> dict[str, str]:
+    """How version 0.2 rounded the target and the confidence of a claim, and what they are now."""
+    return {
+        f"at least {float(plan.target):.2f} ": f"at least {share_words(plan.target)} ",
+        f"({percent(float(plan.confidence))}, no assumption": f"({percent_words(plan.confidence)}, no assumption",
+    }
 
 
 def gold_words(audit: Audit) -> str:

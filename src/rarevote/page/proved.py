@@ -22,8 +22,10 @@ from rarevote.audit.words import (
     UNSEEN,
     certified_words,
     contradiction_words,
+    percent_words,
     population_words,
     relative_to,
+    share_words,
 )
 from rarevote.charts.svg import Chart, Key, colours, described_by_words, dressed, light, scaled
 from rarevote.crowd.words import capital, count, counted, percent, quoted
@@ -95,9 +97,9 @@ def _headline(audit: Audit) -> str:
     plan = audit.plan
     if not audit.is_certified:
         return f"Nothing is proved about {quoted(plan.name)} yet"
-    found, items = percent(float(plan.target)), counted(len(audit.final_list()), "item")
+    found, items = percent_words(plan.target), counted(len(audit.final_list()), "item")
     return (
-        f"At least {found} of {quoted(plan.name)} are among {items}, with {percent(float(plan.confidence))} confidence"
+        f"At least {found} of {quoted(plan.name)} are among {items}, with {percent_words(plan.confidence)} confidence"
     )
 
 
@@ -108,7 +110,7 @@ def _claim(audit: Audit) -> str:
     if bound is None:
         return capital(certified_words(audit))
     return (
-        f"No {quoted(audit.plan.name)} was found: with {percent(float(audit.plan.confidence))} confidence there are at "
+        f"No {quoted(audit.plan.name)} was found: with {percent_words(audit.plan.confidence)} confidence there are at "
         f"most {count(bound)} of them (no assumption on the crowd)."
     )
 
@@ -118,11 +120,11 @@ def _claims(audit: Audit) -> SmallTable:
     plan = audit.plan
     both = [audit.estimate, audit.estimate_of(audit.supported)]
     looked_at = [audit.wealth.unreviewed(one.set_index) for one in both]
-    proof = f"at least {float(plan.target):.2f}" if audit.is_certified else "nothing"
+    proof = f"at least {share_words(plan.target)}" if audit.is_certified else "nothing"
     rows = [
         ["items on the list", *(count(one.n_flagged) for one in both)],
         ["of these not reviewed", *map(count, looked_at)],
-        [f"recall, proved with {percent(float(plan.confidence))}", proof, "nothing"],
+        [f"recall, proved with {percent_words(plan.confidence)}", proof, "nothing"],
         ["recall, estimated", *(_share(one.recall) for one in both)],
         *_without_gold(audit, both),
         ["precision, estimated", *(_share(one.precision) for one in both)],
@@ -148,7 +150,7 @@ def _facts(audit: Audit, *, anonymous: bool = False) -> list[tuple[str, str]]:
     plan = audit.plan
     worst, experts = int(audit.wealth.worst.sum()), _experts(audit)
     facts = [
-        ("Asked", f"recall of {quoted(plan.name)} at least {float(plan.target):g}"),
+        ("Asked", f"recall of {quoted(plan.name)} at least {share_words(plan.target, 'g')}"),
         ("Population", population_words(plan)),
         ("Ranked by", _RANKED_BY.get(plan.score or "", "")),
         ("Gold before the audit", counted(len(plan.gold), "item") if plan.gold else ""),

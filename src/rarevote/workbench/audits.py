@@ -19,8 +19,15 @@ from rarevote.audit.of_fit import result_columns
 from rarevote.audit.plan_file import Answer, read_text
 from rarevote.audit.saved_answers import asked_in
 from rarevote.audit.source import read_again
-from rarevote.audit.words import forecast_words, gold_words, relative_to, status_sentences
-from rarevote.crowd.words import percent, quoted
+from rarevote.audit.words import (
+    forecast_words,
+    gold_words,
+    percent_words,
+    relative_to,
+    share_words,
+    status_sentences,
+)
+from rarevote.crowd.words import quoted
 from rarevote.errors import InputError
 from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -62,8 +69,8 @@ class AuditSession(ReviewSession):
         tasks, to_show = ([], {}) if self._crowd is None else (self._crowd.population.tolist(), self._crowd.to_show)
         content = ItemContent(tasks, to_show, media, show_as)
         super().__init__(
-            about=f"{path.name} · recall of {quoted(plan.name)} at least {float(plan.target):.2f}, "
-            f"{percent(float(plan.confidence))} confidence",
+            about=f"{path.name} · recall of {quoted(plan.name)} at least {share_words(plan.target)}, "
+            f"{percent_words(plan.confidence)} confidence",
             question="Which class is it?" if plan.classes else f"Is it {quoted(plan.name)}?",
             labels=plan.labels,
             content=content,
