@@ -285,6 +285,9 @@ def test_labels_are_read_in_the_data_s_own_type() -> None:
         True, False, True, False,
     ]  # fmt: skip
     assert free.label(" Unsure") is None
+    for said in ("Defect", " DEFECT"):  # a "no" in silence, if any other word were one
+        with pytest.raises(InputError, match="is not the class, which is 'defect': write it in the same way"):
+            free.label(said)
     assert ExpertWords("unsure", None).label("unsure") == "unsure"
 
 

@@ -294,7 +294,7 @@ def test_positives_in_another_spelling_are_refused(label: Any, place: str) -> No
     assert f"has the label {label!r}, which no answer is stored as; the labels are defect, sound" in reason
 
 
-@pytest.mark.parametrize(("name", "label"), [("defect", True), (1, "1"), ("1", 1)])
+@pytest.mark.parametrize(("name", "label"), [("defect", True), ("defect", "Defect"), (1, "1"), ("1", 1)])
 def test_so_are_they_if_the_other_classes_are_not_known(name: Any, label: Any) -> None:
     audit, truth = started(60, name=name)
     audit.answer({task: truth[task] for task in audit.round(20)})

@@ -69,6 +69,9 @@ class ExpertWords:
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
         if self.classes is None:
+            if str(said).strip().casefold() == str(self.name).strip().casefold():
+                # Any other word means that the item is not of the class.
+                raise InputError(f"{said!r} is not the class, which is {self.name!r}: write it in the same way")
             return json_name(label, "label")
         raise InputError(
             f"{said!r} is not a class; the classes are {some_names(self.classes)}. Leave the label empty if the "
