@@ -34,6 +34,12 @@ def not_names(what: str, holds: str) -> InputError:
     return InputError(f"{what} holds {holds}, and {_IS_A_NAME}. {_AS_TEXT}")
 
 
+def is_series(data: Any) -> bool:
+    """Whether the data are a pandas Series: values with a name each, in its index."""
+    # Arrays of pyarrow and lists have a method index.
+    return hasattr(getattr(data, "index", None), "equals") and not hasattr(data, "columns")
+
+
 def check_same_index(columns: Mapping[str, Any]) -> None:
     """Refuse columns whose indexes (of pandas Series) show that their rows are not in the same order.
 
