@@ -11,7 +11,7 @@ what a name is:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, KeysView, Mapping, Set
 from itertools import islice
 from operator import lt
 from typing import Any
@@ -131,7 +131,8 @@ def decode_column(codes: Codes, names: NDArray[Any]) -> list[Any]:
 
 def as_list(values: Any, what: str) -> list[Any]:
     """The values of a column as plain Python values."""
-    if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
+    unordered = isinstance(values, Set) and not isinstance(values, KeysView)
+    if unordered or isinstance(values, (str, bytes, bytearray, Mapping)) or not isinstance(values, Iterable):
         raise InputError(
             f"{what} must be a column, got {shown(values)} ({type(values).__name__}): "
             "give a list or an array with one value per row"
