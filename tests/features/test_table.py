@@ -17,6 +17,7 @@ import pytest
 import rarevote
 from rarevote.crowd.names import spelling
 from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
+from rarevote.features.settings import FeatureSettings
 from rarevote.features.table import FeatureTable, WhichColumns, read_features, read_predictions
 from tests.features.crowds import draw_crowd
 
@@ -459,3 +460,41 @@ def test_options_without_what_they_are_about() -> None:
         rarevote.fit(VOTES, features_group="doc")
     with pytest.raises(ParameterError, match="pred_probs_id needs pred_probs"):
         rarevote.fit(VOTES, pred_probs_id="doc")
+
+
+def test_columns_that_an_array_does_not_have(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", VALUES)
+    (tmp_path / "ids.txt").write_text("a\nb\nc\n")
+    pair, triple = (IDS, VALUES), (IDS, HALF, ["no", "yes"])
+    arrays: list[tuple[Any, dict[str, Any]]] = [
+        (pair, {}),
+        (tmp_path / "f.npy", {"features_ids": tmp_path / "ids.txt"}),
+    ]
+    for features, more in arrays:
+        for option in ("features_group", "features_id"):
+            with pytest.raises(ParameterError, match="an array has no column 'doc': give a frame"):
+                rarevote.fit(VOTES, features=features, **{**more, option: "doc"})
+    with pytest.raises(ParameterError, match="pred_probs: an array has no column 'doc'"):
+        rarevote.fit(VOTES, pred_probs=triple, pred_probs_id="doc")
+    for given in (pair, FRAME):
+        with pytest.raises(ParameterError, match=r"features_ids needs a \.npy file: features has its own ids"):
+            rarevote.fit(VOTES, features=given, features_ids=tmp_path / "ids.txt")
+    with pytest.raises(ParameterError, match=r"a \.npy file has no ids: give"):
+        rarevote.fit(VOTES, features=tmp_path / "f.npy", features_ids=IDS)
+
+
+@pytest.mark.parametrize("given", [5, {"folds": 3}, "x", FeatureSettings], ids=str)
+def test_settings_that_are_none(given: Any) -> None:
+    with pytest.raises(ParameterError, match="feature_settings must be FeatureSettings"):
+        rarevote.fit(VOTES, features=(IDS, VALUES), feature_settings=given)
+
+
+@pytest.mark.parametrize("given", [0.5, "12", {0.1, 1.0}, {0.1: 1}, None], ids=str)
+def test_candidates_that_are_no_list(given: Any) -> None:
+    with pytest.raises(ParameterError, match="tau2 must be a list of numbers"):
+        FeatureSettings(tau2=given)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, iter])
+def test_candidates_in_every_form(kind: Any) -> None:
+    assert FeatureSettings(tau2=kind([0.1, 1.0])) == FeatureSettings(tau2=(0.1, 1.0))

@@ -165,7 +165,7 @@ def read_predictions(data: Any, which: WhichColumns, classes: Sequence[Any]) -> 
     title = str(data) if isinstance(data, (str, Path)) else "pred_probs"
     names = [spelling(name) for name in classes]
     if isinstance(data, tuple) and len(data) == 3:
-        found = replace(_of_arrays(data[0], data[1], title), names=_class_names(data[2], data[1], title))
+        found = replace(_of_arrays(data[0], data[1], which, title), names=_class_names(data[2], data[1], title))
         if len(found.names) != found.values.shape[1]:
             raise InputError(f"{title}: {len(found.names)} classes for {found.values.shape[1]} columns")
     elif isinstance(data, np.ndarray):
@@ -251,14 +251,16 @@ def _are_equal(found: _Rows, first: int, row: int) -> bool:
 
 
 def _read(data: Any, which: WhichColumns, ids: Any, title: str) -> _Rows:
+    if isinstance(data, (str, Path)) and Path(data).suffix.lower() == ".npy":
+        return _of_npy(Path(data), ids, which, title)
+    if ids is not None:
+        raise ParameterError(f"{how('features_ids', '--features-ids')} needs a .npy file: {title} has its own ids")
     if isinstance(data, (str, Path)):
-        if Path(data).suffix.lower() == ".npy":
-            return _of_npy(Path(data), ids, title)
         return _of_file(data, which, title)
     if isinstance(data, tuple):
         if len(data) != 2:
             raise InputError(f"{title}: give {_KINDS}, not a tuple of {len(data)}")
-        return _of_arrays(*data, title)
+        return _of_arrays(*data, which, title)
     if isinstance(data, np.ndarray):
         raise InputError(f"{title}: an array does not say which row is which item: give (ids, array)")
     return _of_frame(data, which, title)
@@ -287,7 +289,10 @@ def _unmasked(values: Any) -> NDArray[Any]:
     return np.asarray((values if values.dtype.kind == "f" else values.astype(np.float64)).filled(np.nan))
 
 
-def _of_arrays(ids: Any, values: Any, title: str) -> _Rows:
+def _of_arrays(ids: Any, values: Any, which: WhichColumns, title: str) -> _Rows:
+    for name in (which.id, which.group):
+        if name is not None:
+            raise ParameterError(f"{title}: an array has no column {name!r}: give a frame, or a file with a header")
     check_same_index(dict(zip(_PAIR, (ids, values), strict=True)))
     texts = _texts(_names(ids, f"the ids of {title}"), title)
     try:
@@ -308,8 +313,8 @@ def _of_arrays(ids: Any, values: Any, title: str) -> _Rows:
     return _Rows(texts, [f"f{number}" for number in range(table.shape[1])], table)
 
 
-def _of_npy(path: Path, ids: Any, title: str) -> _Rows:
-    if ids is None:
+def _of_npy(path: Path, ids: Any, which: WhichColumns, title: str) -> _Rows:
+    if not isinstance(ids, (str, Path)):
         option = how("(ids, array)", "--features-ids FILE")
         raise ParameterError(f"{title}: a .npy file has no ids: give {option}, with one id per line")
     try:
@@ -320,7 +325,7 @@ def _of_npy(path: Path, ids: Any, title: str) -> _Rows:
         lines = Path(ids).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{ids}: cannot be read as one id per line ({error})") from None
-    return _of_arrays(lines, values, title)
+    return _of_arrays(lines, values, which, title)
 
 
 def _stacked(lists: Iterable[Any], n: int, title: str) -> NDArray[Any]:
