@@ -269,7 +269,7 @@ def _read(data: Any, which: WhichColumns, ids: Any, title: str) -> _Rows:
 def _names(column: Any, what: str) -> list[Any]:
     """The names in the rows of a column in memory, as votes have them; None for missing ones."""
     listed = as_list(column, what)
-    if set(map(type, listed)) <= {str, type(None)}:
+    if set(map(type, listed)) <= {str, int, type(None)}:
         return listed
     values = listed if isinstance(column, Iterator) else column
     return decode_column(*distinct_names(*encode_values(values, what), what))
