@@ -5,11 +5,15 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 from math import exp, fsum, log
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import rarevote
@@ -329,6 +333,32 @@ def test_one_class_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "shares",
+    [
+        {"yes": 0.25, "no": 0.75},
+        {np.str_("yes"): Decimal("0.25")},
+        np.array([0.75, 0.25]),
+        (0.75, np.float32(0.25)),
+        pl.Series([0.75, 0.25]),
+        pa.array([0.75, 0.25]),
+        pd.Series({"yes": 0.25, "no": 0.75}),
+        pd.Series({"yes": 0.25}, dtype="Float64"),
+    ],
+    ids=lambda given: type(given).__module__,
+)
+def test_every_way_to_write_shares(shares: Any) -> None:
+    before = made([[0.5, 0.5], [0.1, 0.9]], names=np.array(["no", "yes"]))
+    found, wanted = before.with_shares(shares), before.with_shares([0.75, 0.25])
+    assert np.array_equal(found.p, wanted.p)
+    assert found.is_given is True
+    fitted = rarevote.fit([("a", "x", "yes"), ("a", "y", "no"), ("b", "x", "no")], "majority-vote")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RarevoteWarning)
+        one, other = fitted.decide(prevalence=shares), fitted.decide(prevalence=[0.75, 0.25])
+    assert np.array_equal(one.probabilities.p, other.probabilities.p)
+
+
+@pytest.mark.parametrize(
     ("prevalence", "message"),
     [
         ("guess", "estimate"),
@@ -337,6 +367,20 @@ def test_one_class_may_be_left_out() -> None:
         ({"no": 1.5}, "between 0 and 1"),
         ({}, "lacks the classes no, yes"),
         ([0.5, 0.4], "sum to 1"),
+        ({0.5}, "shares of the classes, got {0.5}"),
+        ([[0.5, 0.5]], "shares of the classes, got .*0.5, 0.5"),
+        ([[0.5], [0.5, 1.0]], "shares of the classes, got"),
+        (["a", "b"], "shares of the classes, got .'a', 'b'"),
+        (["0.5", "0.5"], "shares of the classes, got"),
+        ({"no": "0.9"}, "shares of the classes, got {'no': '0.9'}"),
+        ({"no": None}, "shares of the classes, got {'no': None}"),
+        ({"no": np.nan}, "shares of the classes, got {'no': nan}"),
+        ({"no": [0.9]}, "shares of the classes, got"),
+        (b"gold", "shares of the classes, got b'gold'"),
+        (np.ma.array([0.5, 0.5], mask=[True, False]), "shares of the classes, got"),
+        (pd.Series([0.5, 0.5]), "0 is not a class"),
+        (pd.DataFrame({"no": [0.5], "yes": [0.5]}), "shares of the classes, got"),
+        (pl.Series([0.5, None]), "shares between 0 and 1"),
         ([1.0, 0.0], "between 0 and 1"),
         ([1.0], "2 shares"),
         ([float("nan"), 0.5], "between 0 and 1"),

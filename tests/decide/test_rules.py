@@ -227,6 +227,7 @@ def test_known_tasks_get_their_known_label_under_every_rule() -> None:
         ({"min_recall": {"defect": float("nan")}}, "above 0 and at most 1"),
         ({"min_recall": {"crack": 0.9}}, "'crack' is not a class"),
         ({"min_recall": {}}, "one class"),
+        ({"min_recall": {None: 0.9}}, "None is not a class; the classes are defect, sound"),
         ({"min_recall": {"defect": 0.9, "sound": 0.9}}, "one class"),
         ({"min_recall": {"defect": 0.9}, "confidence": 1.0}, "confidence"),
         ({"abstain_below": 0}, "above 0 and at most 1"),
@@ -371,6 +372,9 @@ def test_rules_by_name() -> None:
         ({"abstain_below": 1.5}, "above 0 and at most 1"),
         ({"min_recall": {"a": 0.9}, "confidence": 1.0}, "confidence must lie between 0 and 1, got 1.0"),
         ({"min_recall": {"a": 0.9}, "confidence": 0.0}, "confidence must lie between 0 and 1, got 0.0"),
+        ({"min_recall": {"a": 0.9}, "confidence": "high"}, "confidence must lie between 0 and 1, got 'high'"),
+        ({"min_recall": {"a": 0.9}, "errors": np.array(["shared"])}, "errors must be independent or shared, got array"),
+        ({"decide": 5}, "5 is not a decision"),
     ],
 )
 def test_rules_that_cannot_be(given: dict[str, Any], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rarevote
+from rarevote.crowd.names import spelling
 from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
+from rarevote.features.settings import FeatureSettings
 from rarevote.features.table import FeatureTable, WhichColumns, read_features, read_predictions
 from tests.features.crowds import draw_crowd
 
@@ -44,6 +47,148 @@ def test_files(ending: str, tmp_path: Path) -> None:
     else:
         frame.to_json(path, orient="records")
     assert same(read_features(path, WhichColumns()))
+
+
+GAPS = [0.5, None, 3.0]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.array(GAPS, dtype="Float64"),
+        pd.array(GAPS, dtype="double[pyarrow]"),
+        np.array([0.5, np.nan, 3.0]),
+        pd.array([Decimal("0.5"), None, Decimal("3")], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+    ],
+    ids=lambda given: str(given.dtype),
+)
+def test_missing_numbers_of_pandas(column: Any) -> None:
+    table = read_features(pd.DataFrame({"task": IDS, "x": column}), WhichColumns())
+    assert np.array_equal(table.values, [[0.5], [np.nan], [3.0]], equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt8", "int64[pyarrow]", "boolean", "bool[pyarrow]"])
+def test_missing_integers_and_truth_values_of_pandas(kind: str) -> None:
+    given = [True, None, False] if "bool" in kind else [1, None, 0]
+    pandas = pd.DataFrame({"task": IDS, "x": pd.array(given, dtype=kind)})
+    for frame in (pandas, pl.DataFrame({"task": IDS, "x": given}), pa.table({"task": IDS, "x": given})):
+        table = read_features(frame, WhichColumns())
+        assert np.array_equal(table.values, [[1.0], [np.nan], [0.0]], equal_nan=True)
+
+
+GAPPED = np.array([[False, True], [True, False], [False, False]])
+HIDDEN = np.ma.array([[0.5, 7e6], [7e6, -2.0], [3.25, 4.0]], mask=GAPPED)
+SEEN = [[0.5, np.nan], [np.nan, -2.0], [3.25, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (IDS, HIDDEN),
+        (IDS, HIDDEN.astype(np.float32)),
+        (IDS, list(HIDDEN)),
+        pd.DataFrame({"task": IDS, "x": list(HIDDEN)}),
+    ],
+)
+def test_masked_numbers_are_missing(given: Any) -> None:
+    values = read_features(given, WhichColumns()).values
+    assert np.array_equal(values, SEEN, equal_nan=True)
+
+
+def test_masked_integers_are_missing() -> None:
+    given = np.ma.array([[1, 2], [3, 4], [5, 6]], mask=GAPPED)
+    values = read_features((IDS, given), WhichColumns()).values
+    assert np.array_equal(values, np.array([[1, np.nan], [np.nan, 4], [5, 6]]), equal_nan=True)
+
+
+def test_a_mask_of_nothing_changes_nothing() -> None:
+    plain = np.array([[1, 2], [3, 4], [5, 6]])
+    assert read_features((IDS, np.ma.array(plain)), WhichColumns()).values.dtype == plain.dtype
+
+
+SAME_IDS: list[Any] = [
+    pa.array([0.0, 1.0, 2.0]),
+    pl.Series([0.0, 1.0, 2.0]),
+    np.arange(3.0),
+    pd.Series([0, 1, 2], dtype="Int64"),
+    dict.fromkeys(range(3)).keys(),
+    (number for number in range(3)),
+    pd.Index([0, 1, 2]),
+    ["0", "1", "2"],
+]
+
+
+@pytest.mark.parametrize("ids", SAME_IDS, ids=lambda given: type(given).__name__)
+def test_ids_in_every_form(ids: Any) -> None:
+    assert read_features((ids, np.zeros((3, 1))), WhichColumns()).place == {"0": 0, "1": 1, "2": 2}
+
+
+@pytest.mark.parametrize(
+    ("ids", "sentence"),
+    [
+        (None, "the ids of features must be a column, got None"),
+        (5, "the ids of features must be a column, got 5"),
+        ("abc", "the ids of features must be a column, got 'abc'"),
+        ({"a", "b", "c"}, "the ids of features must be a column, got .*set"),
+        (np.ma.array(IDS, mask=[False, True, False]), "1 row has no id .first: row 2"),
+        (pa.array(["a", "b", None]), "1 row has no id .first: row 3"),
+        (pd.Series(["a", pd.NA, "c"]), "1 row has no id .first: row 2"),
+        (np.array(IDS)[:, None], "the ids of features must be one-dimensional"),
+        (np.array(IDS, dtype="S1"), "the ids of features holds bytes"),
+    ],
+)
+def test_ids_that_are_none(ids: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        read_features((ids, np.zeros((3, 2))), WhichColumns())
+    with pytest.raises(InputError, match=sentence.replace("features", "pred_probs")):
+        read_predictions((ids, np.full((3, 2), 0.5), ["no", "yes"]), WhichColumns(), ["no", "yes"])
+
+
+MIXED = pd.Series(IDS).iloc[[2, 0, 1]]
+FRAME = pd.DataFrame(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("features", "groups"),
+    [
+        ((MIXED, pd.DataFrame(VALUES)), None),
+        ((MIXED, VALUES), pd.Series([1, 1, 2])),
+        ((IDS, pd.DataFrame(VALUES)), pd.Series([1, 1, 2]).iloc[::-1]),
+        (FRAME, pd.Series([1, 1, 2]).iloc[::-1]),
+    ],
+)
+def test_rows_in_another_order_are_not_paired(features: Any, groups: Any) -> None:
+    with pytest.raises(InputError, match="rows in another order cannot be paired"):
+        read_features(features, WhichColumns(), groups=groups)
+
+
+def test_rows_with_the_same_index_are_paired() -> None:
+    mixed = FRAME.iloc[[2, 0, 1]]
+    table = read_features((mixed["task"], mixed[["x", "y", "z"]].astype(float)), WhichColumns(), groups=mixed["task"])
+    assert np.array_equal(table.values[table.rows(IDS)], VALUES, equal_nan=True)
+    assert table.groups == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [[1, None, 2], np.array([1, np.nan, 2]), pa.array([1, None, 2]), pd.Series([1, None, 2], dtype="Int64")],
+    ids=lambda given: type(given).__name__,
+)
+def test_a_missing_group_is_the_same_in_every_form(groups: Any) -> None:
+    table = read_features((IDS, VALUES), WhichColumns(), groups=groups)
+    frame = read_features(pd.DataFrame({**COLUMNS, "doc": [1, None, 2]}), WhichColumns(group="doc"))
+    assert table.groups == frame.groups == ["1", "", "2"]
+
+
+@pytest.mark.parametrize("groups", [5, "abc", {1, 2, 3}, np.zeros((3, 1))], ids=str)
+def test_groups_that_are_no_column(groups: Any) -> None:
+    with pytest.raises(InputError, match="groups must be"):
+        read_features((IDS, VALUES), WhichColumns(), groups=groups)
+
+
+def test_two_groups_of_one_item() -> None:
+    with pytest.raises(InputError, match="'a' has two different rows"):
+        read_features((["a", "b", "a"], np.zeros((3, 1))), WhichColumns(), groups=[1, 1, 2])
 
 
 def test_a_column_of_lists(tmp_path: Path) -> None:
@@ -209,6 +354,64 @@ def test_predicted_probabilities() -> None:
     assert given.classes == ["no", "yes"]
 
 
+@pytest.mark.parametrize("classes", [[False, True], [0.0, 1.0], [0, 1], [0.5, 1.0], ["0", "1"]], ids=str)
+def test_predicted_probabilities_of_classes_that_are_no_text(classes: list[Any], tmp_path: Path) -> None:
+    p = PREDICTED[["no", "yes"]].to_numpy()
+    frame = pd.DataFrame({classes[1]: p[:, 1], "task": IDS, classes[0]: p[:, 0]})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    for given in (
+        frame,
+        tmp_path / "p.csv",
+        (IDS, p, classes),
+        (IDS, p, pa.array(classes)),
+        (IDS, p, np.array(classes)),
+    ):
+        table = read_predictions(given, WhichColumns(), classes)
+        order = [table.classes.index(spelling(name)) for name in classes]
+        assert np.array_equal(table.values[:, order], p)
+
+
+def test_integers_as_floats_name_the_same_classes() -> None:
+    frame = pd.DataFrame({"task": IDS, 0.0: PREDICTED["no"], 1.0: PREDICTED["yes"]})
+    for classes in ([0, 1], ["0", "1"]):
+        assert read_predictions(frame, WhichColumns(), classes).classes == ["0", "1"]
+
+
+HALF = np.full((3, 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "sentence"),
+    [
+        ((IDS, HALF, {"no", "yes"}), "the classes of pred_probs must be a column, got .*set"),
+        ((IDS, HALF, 3), "the classes of pred_probs must be a column, got 3"),
+        ((IDS, HALF, None), "the classes of pred_probs must be a column, got None"),
+        ((IDS, HALF, "ny"), "the classes of pred_probs must be a column, got 'ny'"),
+        ((IDS, HALF, ["no", "no"]), "the class 'no' has 2 columns"),
+        ((IDS, np.full((3, 3), 1 / 3), ["no", "no", "yes"]), "the class 'no' has 2 columns"),
+        ((IDS, np.ma.array(HALF, mask=HALF * [0, 2]), ["no", "yes"]), r"not probabilities .*0.5, nan"),
+        ((MIXED, pd.DataFrame(HALF), ["no", "yes"]), "rows in another order cannot be paired"),
+        ((IDS, PREDICTED[["yes", "no"]], ["no", "yes"]), "the columns of the frame are yes, no, and the classes given"),
+        ((IDS, pl.DataFrame({"yes": 3 * [0.5], "no": 3 * [0.5]}), ["no", "yes"]), "give them in one order"),
+        ((IDS, pa.table({"yes": 3 * [0.5], "no": 3 * [0.5]}), ["no", "yes"]), "give them in one order"),
+    ],
+)
+def test_predicted_probabilities_that_are_ambiguous(predicted: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        rarevote.fit(VOTES, pred_probs=predicted)
+
+
+def test_a_masked_array_alone_is_not_probabilities() -> None:
+    with pytest.raises(InputError, match="not probabilities"):
+        rarevote.fit(VOTES, pred_probs=np.ma.array(HALF, mask=HALF * [0, 2]))
+
+
+def test_classes_given_by_numbered_columns() -> None:
+    for values in (pd.DataFrame(HALF), PREDICTED[["no", "yes"]], pl.DataFrame(HALF)):
+        assert read_predictions((IDS, values, ["no", "yes"]), WhichColumns(), ["no", "yes"]).classes == ["no", "yes"]
+    assert read_predictions((IDS, pd.DataFrame(HALF), [1, 0]), WhichColumns(), [0, 1]).classes == ["1", "0"]
+
+
 @pytest.mark.parametrize(
     ("predicted", "sentence"),
     [
@@ -257,3 +460,41 @@ def test_options_without_what_they_are_about() -> None:
         rarevote.fit(VOTES, features_group="doc")
     with pytest.raises(ParameterError, match="pred_probs_id needs pred_probs"):
         rarevote.fit(VOTES, pred_probs_id="doc")
+
+
+def test_columns_that_an_array_does_not_have(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", VALUES)
+    (tmp_path / "ids.txt").write_text("a\nb\nc\n")
+    pair, triple = (IDS, VALUES), (IDS, HALF, ["no", "yes"])
+    arrays: list[tuple[Any, dict[str, Any]]] = [
+        (pair, {}),
+        (tmp_path / "f.npy", {"features_ids": tmp_path / "ids.txt"}),
+    ]
+    for features, more in arrays:
+        for option in ("features_group", "features_id"):
+            with pytest.raises(ParameterError, match="an array has no column 'doc': give a frame"):
+                rarevote.fit(VOTES, features=features, **{**more, option: "doc"})
+    with pytest.raises(ParameterError, match="pred_probs: an array has no column 'doc'"):
+        rarevote.fit(VOTES, pred_probs=triple, pred_probs_id="doc")
+    for given in (pair, FRAME):
+        with pytest.raises(ParameterError, match=r"features_ids needs a \.npy file: features has its own ids"):
+            rarevote.fit(VOTES, features=given, features_ids=tmp_path / "ids.txt")
+    with pytest.raises(ParameterError, match=r"a \.npy file has no ids: give"):
+        rarevote.fit(VOTES, features=tmp_path / "f.npy", features_ids=IDS)
+
+
+@pytest.mark.parametrize("given", [5, {"folds": 3}, "x", FeatureSettings], ids=str)
+def test_settings_that_are_none(given: Any) -> None:
+    with pytest.raises(ParameterError, match="feature_settings must be FeatureSettings"):
+        rarevote.fit(VOTES, features=(IDS, VALUES), feature_settings=given)
+
+
+@pytest.mark.parametrize("given", [0.5, "12", {0.1, 1.0}, {0.1: 1}, None], ids=str)
+def test_candidates_that_are_no_list(given: Any) -> None:
+    with pytest.raises(ParameterError, match="tau2 must be a list of numbers"):
+        FeatureSettings(tau2=given)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, iter])
+def test_candidates_in_every_form(kind: Any) -> None:
+    assert FeatureSettings(tau2=kind([0.1, 1.0])) == FeatureSettings(tau2=(0.1, 1.0))

@@ -11,7 +11,7 @@ what a name is:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, KeysView, Mapping, Set
 from itertools import islice
 from operator import lt
 from typing import Any
@@ -32,6 +32,12 @@ _AS_TEXT = "Take one field of it, or turn it into text first"
 def not_names(what: str, holds: str) -> InputError:
     """The error for a column whose values cannot be names."""
     return InputError(f"{what} holds {holds}, and {_IS_A_NAME}. {_AS_TEXT}")
+
+
+def is_series(data: Any) -> bool:
+    """Whether the data are a pandas Series: values with a name each, in its index."""
+    # Arrays of pyarrow and lists have a method index.
+    return hasattr(getattr(data, "index", None), "equals") and not hasattr(data, "columns")
 
 
 def check_same_index(columns: Mapping[str, Any]) -> None:
@@ -125,7 +131,8 @@ def decode_column(codes: Codes, names: NDArray[Any]) -> list[Any]:
 
 def as_list(values: Any, what: str) -> list[Any]:
     """The values of a column as plain Python values."""
-    if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
+    unordered = isinstance(values, Set) and not isinstance(values, KeysView)
+    if unordered or isinstance(values, (str, bytes, bytearray, Mapping)) or not isinstance(values, Iterable):
         raise InputError(
             f"{what} must be a column, got {shown(values)} ({type(values).__name__}): "
             "give a list or an array with one value per row"

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import find_name, some_names
+from rarevote.crowd.encoding import is_series
+from rarevote.crowd.names import find_name, some_names, unmatched
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError, ParameterError, shown
 
@@ -26,7 +27,9 @@ def cost_matrix(costs: Costs, classes: NDArray[Any]) -> FloatArray:
 
             - text, ``"sound:defect=1,defect:sound=20"``: deciding defect for a sound rail costs 1, missing a defect 20;
             - a CSV file whose header names the decided classes and whose first column the true ones;
-            - a mapping ``{("sound", "defect"): 1, ...}`` or ``{"sound": {"defect": 1}, ...}``, true class first;
+            - a mapping ``{("sound", "defect"): 1, ...}`` or ``{"sound": {"defect": 1}, ...}``, true class first, or a
+              Series of pandas with such an index;
+            - a DataFrame of pandas whose index names the true classes and whose columns the decided ones;
             - an array in the order of the classes.
 
             Every pair of different classes needs a cost; a right decision costs nothing by default.
@@ -48,10 +51,12 @@ def cost_matrix(costs: Costs, classes: NDArray[Any]) -> FloatArray:
         return _from_pairs(_inline_pairs(costs), classes, "the costs")
     if isinstance(costs, (str, Path)):
         return _from_pairs(_file_pairs(Path(costs), len(names)), classes, str(costs))
-    if isinstance(costs, Mapping):
+    if isinstance(costs, Mapping) or is_series(costs):
         return _from_pairs(_mapping_pairs(costs), classes, "the costs")
+    if hasattr(costs, "columns") and not _is_numbered(costs, names):
+        return _from_pairs(_frame_pairs(costs, classes), classes, "the costs")
     try:
-        matrix = np.array(costs, dtype=np.float64)
+        matrix = np.ma.filled(np.ma.array(costs, dtype=np.float64), np.nan)
     except (TypeError, ValueError):
         raise ParameterError(f"a cost matrix must hold numbers, got {costs!r}") from None
     if matrix.shape != (len(names), len(names)):
@@ -77,15 +82,38 @@ def _inline_pairs(text: str) -> Iterable[Pair]:
         yield true.strip(), decided.strip(), cost.strip()
 
 
-def _mapping_pairs(costs: Mapping[Any, Any]) -> Iterable[Pair]:
+def _mapping_pairs(costs: Any) -> Iterable[Pair]:
     for key, value in costs.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) or is_series(value):
             for decided, cost in value.items():
                 yield key, decided, cost
         elif isinstance(key, tuple) and len(key) == 2:
             yield *key, value
         else:
             raise ParameterError(f"costs by class need (true, decided) pairs, got {key!r}")
+
+
+def _is_numbered(frame: Any, names: Sequence[str]) -> bool:
+    """Whether pandas only numbered the rows and columns of a frame, because it was made without names."""
+    axes: tuple[Any, ...] = (getattr(frame, "index", None), frame.columns)
+    given = all(type(axis).__name__ == "RangeIndex" and list(axis) == list(range(len(axis))) for axis in axes)
+    return given and set(map(str, frame.columns)) != set(names)
+
+
+def _frame_pairs(frame: Any, classes: NDArray[Any]) -> Iterable[Pair]:
+    """The costs in a frame of pandas by the names of its rows and columns; other frames have no names of rows."""
+    rows = list(getattr(frame, "index", ()))
+    strange = unmatched([*rows, *frame.columns], classes) if rows else []
+    if strange or not rows:
+        reason = f"{shown(strange[0])} is not a class" if strange else "its rows have no names"
+        raise ParameterError(
+            f"the costs in a frame are read by the names of its rows (true classes) and columns (decided ones), and "
+            f"{reason}; the classes are {some_names(classes.tolist())}. Give a pandas frame with both, or an array in "
+            "the order of the classes"
+        )
+    for true, costs in zip(rows, frame.itertuples(index=False, name=None), strict=True):
+        for decided, cost in zip(frame.columns, costs, strict=True):
+            yield true, decided, cost
 
 
 def _file_pairs(path: Path, size: int) -> list[Pair]:

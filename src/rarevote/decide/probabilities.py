@@ -25,11 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.encoding import is_series
 from rarevote.crowd.names import in_kind, object_array, some_names, unmatched, values_by_name
 from rarevote.crowd.numerics import FloatArray, IntArray, column_sums, normalise_rows
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.sampled import DrawsLater, IndependentDraws
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, shown
 
 #: "estimate" (the probabilities as reported), "gold" (shares among known items), or the shares themselves.
 Shares = str | Mapping[Any, float] | Sequence[float] | FloatArray
@@ -274,7 +275,7 @@ class Probabilities:
             return self
         p = certain(reweighted(self.p, self.mean, wanted), self.gold)
         blind = None if self.blind is None else reweighted(self.blind, self.mean, wanted)
-        return replace(self, p=p, mean=wanted, how=how, is_given=shares != "gold", blind=blind)
+        return replace(self, p=p, mean=wanted, how=how, is_given=not isinstance(shares, str), blind=blind)
 
 
 def reweighted(p: FloatArray, mean: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -289,25 +290,48 @@ def shares_wanted(shares: Shares, names: NDArray[Any], counts: FloatArray) -> tu
         if shares == "estimate":
             return None, ""
         if shares != "gold":
-            raise ParameterError(f'prevalence must be "estimate", "gold" or shares of the classes, got {shares!r}')
+            raise _not_shares(shares)
         if not n_gold:
             raise ParameterError("prevalence from gold, but no task has a gold label")
         smoothed = (counts + 0.5) / (n_gold + 0.5 * len(names))
         return smoothed, f"from {n_gold:,} known tasks, taken as a random sample of all tasks"
-    if isinstance(shares, Mapping):
-        unknown = unmatched(list(shares), names)
-        if unknown:
-            raise ParameterError(f"prevalence: {unknown[0]!r} is not a class ({some_names(names.tolist())})")
-        by_name = values_by_name(zip(in_kind(shares, names), shares.values(), strict=True), "prevalence: class")
-        missing = [name for name in names.tolist() if name not in by_name]
-        if len(missing) > 1:
-            raise ParameterError(f"prevalence lacks the classes {some_names(missing)}: at most one may be left out")
-        if missing:
-            by_name[missing[0]] = 1.0 - sum(by_name.values())
-        shares = [by_name[name] for name in names.tolist()]
-    given = np.asarray(shares, dtype=np.float64)
+    by_name = isinstance(shares, Mapping) or is_series(shares)
+    given = _shares_by_name(shares, names) if by_name else _numbers(shares, shares)
     if given.shape != (len(names),):
         raise ParameterError(f"prevalence must have {len(names)} shares, one per class, got {given.size}")
     if not ((given > 0) & (given < 1)).all() or abs(given.sum() - 1.0) > 1e-6:
         raise ParameterError(f"prevalence must be shares between 0 and 1 that sum to 1, got {given.tolist()}")
     return given, "given"
+
+
+def _not_shares(given: Any) -> ParameterError:
+    return ParameterError(f'prevalence must be "estimate", "gold" or shares of the classes, got {shown(given)}')
+
+
+def _numbers(values: Any, shares: Any) -> FloatArray:
+    """Values of shares as an array; text is refused, and so are masked values."""
+    try:
+        given = np.asarray(values)
+        if given.ndim < 2 and given.dtype.kind in "biufO" and not np.ma.is_masked(values):
+            return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise _not_shares(shares)
+
+
+def _shares_by_name(shares: Any, names: NDArray[Any]) -> FloatArray:
+    """Shares in the order of the classes, from a mapping or a Series; one class may be left out."""
+    given, values = list(shares.keys()), list(shares.values if is_series(shares) else shares.values())
+    unknown = unmatched(given, names)
+    if unknown:
+        raise ParameterError(f"prevalence: {unknown[0]!r} is not a class ({some_names(names.tolist())})")
+    numbers = _numbers(values, shares)
+    if np.isnan(numbers).any():
+        raise _not_shares(shares)
+    by_name = values_by_name(zip(in_kind(given, names), numbers.tolist(), strict=True), "prevalence: class")
+    missing = [name for name in names.tolist() if name not in by_name]
+    if len(missing) > 1:
+        raise ParameterError(f"prevalence lacks the classes {some_names(missing)}: at most one may be left out")
+    if missing:
+        by_name[missing[0]] = 1.0 - sum(by_name.values())
+    return np.array([by_name[name] for name in names.tolist()])

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.grades import Grades
+from rarevote.crowd.names import is_missing, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none
 from rarevote.crowd.rare import RareClass, split_question
 from rarevote.crowd.words import Described, counted
@@ -114,9 +115,9 @@ class RecallTarget(Described):
 
 def check_errors(errors: Any) -> World:
     """Refuse anything but the name of a world."""
-    if errors not in get_args(World):
+    if not isinstance(errors, str) or errors not in get_args(World):
         raise ParameterError(f"{how('errors', '--errors')} must be independent or shared, got {errors!r}")
-    return errors  # type: ignore[no-any-return]
+    return errors  # type: ignore[return-value]
 
 
 def check_share(name: str, value: Any) -> None:
@@ -149,6 +150,8 @@ def one_target(wanted: Any, classes: NDArray[Any], grades: Grades | None = None)
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
         )
     ((name, target),) = wanted.items()
+    if is_missing(name):
+        raise ParameterError(f"min_recall: {name!r} is not a class; the classes are {some_names(classes.tolist())}")
     # The name of a class is valid even if it has no votes.
     chosen = RareClass.of(classes, np.ones(len(classes), dtype=np.int64), name, grades, what="min_recall")
     check_share(f"the recall target of {name}", target)

@@ -201,7 +201,7 @@ class MinRecall(Rule):
 
     def __post_init__(self) -> None:
         check_errors(self.errors)
-        if not 0.0 < self.confidence < 1.0:
+        if not isinstance(self.confidence, (int, float, np.number)) or not 0.0 < self.confidence < 1.0:
             raise ParameterError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
 
     @property

@@ -35,7 +35,7 @@ def parse_rule(text: str, grades: Grades | None = None) -> Rule:
     >>> parse_rule("balanced:5")
     Balanced(cap=5.0)
     """
-    name, colon, cap = text.strip().partition(":")
+    name, colon, cap = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
     kind = RULES.get(name) or GRADE_RULES.get(name)
     if kind is None or (colon and not _takes_cap(kind)):
         of_grades = "" if grades is None else f"; of grades also {rule_names(GRADE_RULES)}"

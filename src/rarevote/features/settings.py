@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from rarevote.crowd.arguments import check_count, check_number
@@ -44,6 +45,10 @@ class FeatureSettings:
         for name in ("folds", "steps", "subsample", "least_items"):
             check_count(name, getattr(self, name), at_least=2 if name == "folds" else 1)
         for name in ("tau2", "lam", "lam_of_predictions"):
+            given = getattr(self, name)
+            if isinstance(given, (str, Mapping, Set)) or not isinstance(given, Iterable):
+                raise ParameterError(f"{name} must be a list of numbers, got {given!r}")
+            object.__setattr__(self, name, tuple(given))
             if not getattr(self, name):
                 raise ParameterError(f"{name} must name at least one candidate")
             for value in getattr(self, name):

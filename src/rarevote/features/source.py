@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.errors import ParameterError, how
+from rarevote.errors import ParameterError, how, shown
 from rarevote.features.join import ItemFeatures, join_features
 from rarevote.features.settings import FeatureSettings
 from rarevote.features.table import FeatureTable, PredictionTable, WhichColumns, read_features, read_predictions
@@ -38,6 +38,8 @@ class FeatureSource:
     settings: FeatureSettings = field(default_factory=FeatureSettings)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.settings, FeatureSettings):
+            raise ParameterError(f"feature_settings must be FeatureSettings(...), got {shown(self.settings)}")
         for name in ("groups", "features_id", "features_ids", "features_group"):
             if self.features is None and getattr(self, name) is not None:
                 option = how(name, "--" + name.replace("_", "-"))

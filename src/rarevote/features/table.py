@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import is_missing, some_names, spelling
+from rarevote.crowd.encoding import as_list, check_same_index, decode_column, distinct_names
+from rarevote.crowd.names import as_name_array, in_kind, is_missing, positions_of, some_names, spelling, unmatched
 from rarevote.crowd.numerics import IntArray
 from rarevote.crowd.words import counted
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, shown, warn_user
 from rarevote.io.duck import identifier
 from rarevote.io.read.columns import ALIASES, find_columns
 from rarevote.io.read.frames import as_frame
+from rarevote.io.read.series import encode_values
 from rarevote.io.read.sources import FileTable, asking, count_rows, open_sources
 from rarevote.io.unpacked import check_rows
 
 MAX_COLUMNS = 4_096
 _ALIASES = {"task": (*ALIASES["task"], "id", "ids", "tasks", "items")}
 _KINDS = "a frame with a column of ids, a pair (ids, array), or a path to Parquet, CSV or .npy"
+_PAIR = ("the ids", "the rows")
 # A larger table from a file is stored in a temporary file, in single precision.
 _IN_MEMORY = 1 << 28
 _AT_ONCE = 1 << 22  # cells that are decoded at a time
@@ -55,13 +58,17 @@ class WhichColumns:
         id: the column of ids; by default, found by its name.
         task: the name of the task column in the votes, which the ids can also have.
         group: the column of groups; none by default.
-        only: columns with numbers; None for all others.
+        only: the classes whose columns are read; None for all other columns.
     """
 
     id: str | None = None
     task: str | None = None
     group: str | None = None
-    only: Collection[str] | None = None
+    only: Sequence[Any] | None = None
+
+    def text(self, name: Any) -> str:
+        """The name of a column as text: as a CSV file has it, and if it can be a class, as a class is written."""
+        return str(name) if self.only is None else spelling(name)
 
     def among(self, columns: Sequence[str], title: str) -> tuple[str, list[str]]:
         """The column of ids, and the columns of numbers.
@@ -76,7 +83,8 @@ class WhichColumns:
         if found is None:
             found = find_columns(columns, aliases=_ALIASES, where=title, choosable=False)["task"]
         rest = [name for name in columns if name not in (found, self.group)]
-        chosen = [name for name in rest if self.only is None or name in self.only]
+        strange = set() if self.only is None else set(unmatched(rest, as_name_array(self.only)))
+        chosen = [name for name in rest if name not in strange]
         refuse_many(len(chosen), title)  # before any of them is read
         return found, chosen
 
@@ -128,9 +136,12 @@ def read_features(data: Any, which: WhichColumns, *, ids: Any = None, groups: An
         InputError: the table cannot be used; the message says why and what to do.
     """
     title = str(data) if isinstance(data, (str, Path)) else "features"
+    if groups is not None:
+        columns = dict(zip(_PAIR, data, strict=False)) if isinstance(data, tuple) else {title: data}
+        check_same_index({**columns, "groups": groups})
     found = _read(data, which, ids, title)
     if groups is not None:
-        given = [spelling(one) for one in groups]
+        given = _groups(_names(groups, "groups"))
         if len(given) != len(found.ids):
             raise InputError(f"{title}: {len(given):,} groups for {len(found.ids):,} rows: give one for each row")
         found = replace(found, groups=given)
@@ -152,27 +163,45 @@ def read_predictions(data: Any, which: WhichColumns, classes: Sequence[Any]) -> 
         InputError: no column is a class, or rows are not probabilities.
     """
     title = str(data) if isinstance(data, (str, Path)) else "pred_probs"
+    names = [spelling(name) for name in classes]
     if isinstance(data, tuple) and len(data) == 3:
-        found = replace(_of_arrays(data[0], data[1], title), names=[spelling(name) for name in data[2]])
+        found = replace(_of_arrays(data[0], data[1], which, title), names=_class_names(data[2], data[1], title))
         if len(found.names) != found.values.shape[1]:
             raise InputError(f"{title}: {len(found.names)} classes for {found.values.shape[1]} columns")
     elif isinstance(data, np.ndarray):
         raise InputError(f"{title}: an array does not say which row is which item: give (ids, array, classes)")
     else:
-        found = _read(data, replace(which, only={spelling(name) for name in classes}), None, title)
-    known = {spelling(name) for name in classes}
-    keep = [number for number, name in enumerate(found.names) if name in known]
-    extra = [name for name in (*found.left_out, *found.names) if name not in known]
-    if not keep:
+        found = _read(data, replace(which, only=classes), None, title)
+    known = as_name_array(classes)
+    number = positions_of(known, in_kind(found.names, known))
+    keep = np.flatnonzero(number >= 0)
+    extra = [*found.left_out, *(found.names[column] for column in np.flatnonzero(number < 0))]
+    if not keep.size:
         raise InputError(
             f"{title}: no column is a class: its columns are {some_names(extra)}, and the classes are "
             f"{some_names(map(str, classes))}"
         )
+    counts = np.bincount(number[keep], minlength=len(names))
+    if counts.max() > 1:
+        raise InputError(f"{title}: the class {shown(names[counts.argmax()])} has {counts.max()} columns: give one")
     if extra:
         warn_user(f"{title}: {some_names(extra)} is not a class: the column is left out")
     values = np.asarray(found.values[:, keep], dtype=np.float64)
     _check_probabilities(values, found.ids, title)
-    return PredictionTable(title, _places(found, title), [found.names[number] for number in keep], values)
+    return PredictionTable(title, _places(found, title), [names[one] for one in number[keep]], values)
+
+
+def _class_names(classes: Any, values: Any, title: str) -> list[str]:
+    """The names of the columns of an array; a frame, which has names itself, must not have them in another order."""
+    given = [spelling(name) for name in _names(classes, f"the classes of {title}")]
+    own = [spelling(name) for name in getattr(values, "column_names", getattr(values, "columns", ()))]
+    numbered = own == [str(number) for number in range(len(own))]
+    if not numbered and any(name != one and name in given for name, one in zip(own, given, strict=False)):
+        raise InputError(
+            f"{title}: the columns of the frame are {some_names(own)}, and the classes given are {some_names(given)}: "
+            "give them in one order"
+        )
+    return given
 
 
 def _check_probabilities(values: NDArray[np.float64], ids: Sequence[str], title: str) -> None:
@@ -210,37 +239,66 @@ def _places(found: _Rows, title: str) -> dict[str, int]:
     place: dict[str, int] = {}
     for row, text in enumerate(found.ids):
         first = place.setdefault(text, row)
-        if first != row and not np.array_equal(found.values[first], found.values[row], equal_nan=True):
+        if first != row and not _are_equal(found, first, row):
             raise InputError(f"{title}: {shown(text)} has two different rows ({first + 1} and {row + 1}): keep one")
     return place
 
 
+def _are_equal(found: _Rows, first: int, row: int) -> bool:
+    if found.groups is not None and found.groups[first] != found.groups[row]:
+        return False
+    return np.array_equal(found.values[first], found.values[row], equal_nan=True)
+
+
 def _read(data: Any, which: WhichColumns, ids: Any, title: str) -> _Rows:
+    if isinstance(data, (str, Path)) and Path(data).suffix.lower() == ".npy":
+        return _of_npy(Path(data), ids, which, title)
+    if ids is not None:
+        raise ParameterError(f"{how('features_ids', '--features-ids')} needs a .npy file: {title} has its own ids")
     if isinstance(data, (str, Path)):
-        if Path(data).suffix.lower() == ".npy":
-            return _of_npy(Path(data), ids, title)
         return _of_file(data, which, title)
     if isinstance(data, tuple):
         if len(data) != 2:
             raise InputError(f"{title}: give {_KINDS}, not a tuple of {len(data)}")
-        return _of_arrays(*data, title)
+        return _of_arrays(*data, which, title)
     if isinstance(data, np.ndarray):
         raise InputError(f"{title}: an array does not say which row is which item: give (ids, array)")
     return _of_frame(data, which, title)
 
 
-def _texts(values: Iterable[Any], title: str) -> list[str]:
-    listed = list(values)
-    absent = [row + 1 for row, value in enumerate(listed) if is_missing(value)]
+def _names(column: Any, what: str) -> list[Any]:
+    """The names in the rows of a column in memory, as votes have them; None for missing ones."""
+    listed = as_list(column, what)
+    if set(map(type, listed)) <= {str, int, type(None)}:
+        return listed
+    values = listed if isinstance(column, Iterator) else column
+    return decode_column(*distinct_names(*encode_values(values, what), what))
+
+
+def _texts(names: Sequence[Any], title: str) -> list[str]:
+    absent = [row + 1 for row, name in enumerate(names) if is_missing(name)]
     if absent:
         raise InputError(f"{title}: {counted(len(absent), 'row has', 'rows have')} no id (first: row {absent[0]})")
-    return [value if isinstance(value, str) else spelling(value) for value in listed]
+    return [name if isinstance(name, str) else spelling(name) for name in names]
 
 
-def _of_arrays(ids: Any, values: Any, title: str) -> _Rows:
-    texts = _texts(ids, title)
+def _unmasked(values: Any) -> NDArray[Any]:
+    """Numbers as an array; a masked value is missing."""
+    if not np.ma.is_masked(values) or values.dtype.kind not in "buif":
+        return np.asarray(values)
+    return np.asarray((values if values.dtype.kind == "f" else values.astype(np.float64)).filled(np.nan))
+
+
+def _of_arrays(ids: Any, values: Any, which: WhichColumns, title: str) -> _Rows:
+    for name in (which.id, which.group):
+        if name is not None:
+            raise ParameterError(f"{title}: an array has no column {name!r}: give a frame, or a file with a header")
+    check_same_index(dict(zip(_PAIR, (ids, values), strict=True)))
+    texts = _texts(_names(ids, f"the ids of {title}"), title)
     try:
-        table = np.asarray(values)
+        if isinstance(values, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in values):
+            values = np.ma.array(values)
+        table = _unmasked(values)
     except ValueError:
         raise InputError(f"{title}: rows are lists of unequal length") from None
     if table.dtype.kind not in "buif" or table.ndim != 2:
@@ -255,8 +313,8 @@ def _of_arrays(ids: Any, values: Any, title: str) -> _Rows:
     return _Rows(texts, [f"f{number}" for number in range(table.shape[1])], table)
 
 
-def _of_npy(path: Path, ids: Any, title: str) -> _Rows:
-    if ids is None:
+def _of_npy(path: Path, ids: Any, which: WhichColumns, title: str) -> _Rows:
+    if not isinstance(ids, (str, Path)):
         option = how("(ids, array)", "--features-ids FILE")
         raise ParameterError(f"{title}: a .npy file has no ids: give {option}, with one id per line")
     try:
@@ -267,7 +325,7 @@ def _of_npy(path: Path, ids: Any, title: str) -> _Rows:
         lines = Path(ids).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{ids}: cannot be read as one id per line ({error})") from None
-    return _of_arrays(lines, values, title)
+    return _of_arrays(lines, values, which, title)
 
 
 def _stacked(lists: Iterable[Any], n: int, title: str) -> NDArray[Any]:
@@ -288,7 +346,7 @@ def _stacked(lists: Iterable[Any], n: int, title: str) -> NDArray[Any]:
 
 def _numbers(one: Any, row: int, title: str) -> NDArray[Any]:
     try:
-        numbers = np.asarray(one)
+        numbers = _unmasked(one)
         if numbers.dtype == object or numbers.dtype.kind not in "f":
             numbers = numbers.astype(np.float64)
     except (TypeError, ValueError):
@@ -313,10 +371,12 @@ def _refuse_text(names: Sequence[str], title: str) -> None:
 def _of_frame(data: Any, which: WhichColumns, title: str) -> _Rows:
     frame, _ = as_frame(data, title, _KINDS)
     if any(not isinstance(name, str) for name in frame.columns):
-        frame = frame.rename({name: str(name) for name in frame.columns})
+        frame = frame.rename({name: which.text(name) for name in frame.columns})
     own, chosen = which.among(frame.columns, title)
-    texts = _texts(frame.get_column(own).to_list(), title)
-    groups = None if which.group is None else _groups(frame.get_column(which.group).to_list())
+    texts = _texts(_names(frame.get_column(own), f"the column {shown(own)}"), title)
+    groups = None
+    if which.group is not None:
+        groups = _groups(_names(frame.get_column(which.group), f"the column {shown(which.group)}"))
     left_out = tuple(name for name in frame.columns if name not in (own, which.group, *chosen))
     columns = {name: frame.get_column(name) for name in chosen}
     numeric = [name for name, one in columns.items() if one.dtype.is_numeric() or str(one.dtype) == "Boolean"]
@@ -328,11 +388,12 @@ def _of_frame(data: Any, which: WhichColumns, title: str) -> _Rows:
     single = all(str(columns[name].dtype) == "Float32" for name in numeric)
     values = np.empty((len(texts), len(numeric)), dtype=np.float32 if single else np.float64)
     for number, name in enumerate(numeric):
-        values[:, number] = (
-            [np.nan if one is None else one for one in columns[name].to_list()]
-            if (columns[name].null_count())
-            else columns[name].to_numpy()
-        )
+        column = columns[name]
+        if not column.null_count():
+            values[:, number] = column.to_numpy()
+            continue
+        values[:, number] = np.nan
+        values[~column.is_null().to_numpy(), number] = column.drop_nulls().to_numpy()
     return _Rows(texts, numeric, values, groups, left_out)
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rarevote.crowd.annotations import Annotations, Encoded
-from rarevote.crowd.encoding import as_list, check_same_index, check_same_length, decode_column, distinct_names
+from rarevote.crowd.encoding import (
+    as_list,
+    check_same_index,
+    check_same_length,
+    decode_column,
+    distinct_names,
+    is_series,
+)
 from rarevote.crowd.names import name_key
 from rarevote.crowd.population import with_items
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, RarevoteError, shown
@@ -192,7 +199,7 @@ def _truth_pairs(
     elif isinstance(data, tuple) and len(data) == len(TRUTH_ALIASES):
         given = dict(zip(TRUTH_ALIASES, data, strict=True))
         check_same_index(given)
-    elif _is_indexed(data):
+    elif is_series(data):
         given = {"task": data.index, "label": data}
     else:
         frame, _ = as_frame(data, "gold or truth", _TRUTH)
@@ -212,11 +219,6 @@ def _truth_pairs(
     return list(pairs.values())
 
 
-def _is_indexed(data: Any) -> bool:
-    """Whether the data are a pandas Series."""
-    return hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns")
-
-
 def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
     """Gold in which a task can have several labels, as in crowd-kit's Series.
 
@@ -225,7 +227,7 @@ def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
     Returns:
         The label that counts for each task, and all other pairs of task and label.
     """
-    if not _is_indexed(data):
+    if not is_series(data):
         return read_truth(data), []
     pairs = list(dict.fromkeys(zip(*_truth_pairs(data, None), strict=True)))
     rank = {label: number for number, label in enumerate(dict.fromkeys(label for _, label in pairs))}
