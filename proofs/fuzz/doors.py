@@ -392,6 +392,7 @@ class House(ExitStack):
         plan.parent.mkdir(exist_ok=True)
         audit = Audit.from_json(self._plan_text().decode())
         asked = audit.round(6)
+        journal_path(plan).unlink(missing_ok=True)  # that of a door made before
         audit.save(plan)
         lines = [{"task": task, "label": "defect", "who": "anna", "when": "2026-11-17T00:00:00Z"} for task in asked]
         lines.append({**lines[0], "label": None, "undo": True})

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.arguments import named_arguments, with_named_arguments
-from rarevote.crowd.gold import add_classes
+from rarevote.crowd.gold import add_classes, classes_beside
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.steps import within
@@ -215,9 +215,7 @@ def compare(
     crowd = one_problem(read(data, **reading))
     known = crowd.known(crowd.gold if gold is None else gold)
     # All methods must number the classes in the same way, including classes that only the gold names.
-    own = set(crowd.annotations.classes.tolist())
-    extra = [name for name in dict.fromkeys(known.values()) if name not in own]
-    if extra:
+    if extra := classes_beside(crowd.annotations, list(known.values())):
         crowd = crowd.with_annotations(add_classes(crowd.annotations, extra))
     fits: dict[str, MethodFit] = {}
     refused: list[str] = []

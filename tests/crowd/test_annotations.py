@@ -27,6 +27,7 @@ def rows_of(crowd: Annotations) -> list[tuple[Any, Any, Any]]:
 names = st.one_of(st.integers(-5, 5), st.text(min_size=1, max_size=3).filter(str.strip), st.tuples(st.integers(0, 3)))
 
 
+@pytest.mark.filterwarnings("ignore:a value and its text are different names")
 @given(st.lists(st.tuples(names, names, names), max_size=40))
 def test_rows_come_back_as_given(rows: list[tuple[Any, Any, Any]]) -> None:
     crowd = Annotations.from_arrays(*([row[i] for row in rows] for i in range(3)))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from math import inf, log, nan
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import rarevote
@@ -14,7 +19,7 @@ from rarevote.crowd.arguments import check_count
 from rarevote.crowd.grades import Grades
 from rarevote.crowd.names import as_name_array, in_kind, some_names
 from rarevote.crowd.numerics import dot, finite_or_none, log_prior_from_mass
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.page.lines import pace
 
 
@@ -100,3 +105,61 @@ def test_mean_grades_by_hand() -> None:
 
 def test_a_look_takes_ten_seconds() -> None:
     assert pace(60) == "10 minutes at 10 seconds per item"
+
+
+NAIVE, AWARE = datetime(2020, 1, 2), datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([NAIVE, AWARE], [AWARE, NAIVE]),
+        ([("a", 1), (1, "a")], [("a", 1), (1, "a")]),
+        ([2, "b", 1.5, "a", NAIVE, AWARE], [AWARE, NAIVE, 1.5, 2, "a", "b"]),
+    ],
+)
+def test_names_that_cannot_be_compared_have_an_order(names: list[Any], expected: list[Any]) -> None:
+    for given in (names, names[::-1]):
+        votes = (given * 2, ["x"] * len(names) + ["y"] * len(names), ["no", "yes"] * len(names))
+        assert rarevote.read(votes).annotations.tasks.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("ordered", "message"),
+    [
+        ({"1", "2", "3"}, "must be a list of classes, the lowest first"),
+        (frozenset([1, 2, 3]), "must be a list of classes, the lowest first"),
+        (b"123", "must be a list of classes, the lowest first"),
+        ([1, "1", 2, 3], "ordered names 1 twice"),
+        ([1, 2, 2.0, 3], "ordered names 2 twice"),
+        ([1, 2, None], "ordered holds None, which is not the name of a class"),
+        ([1, 2, float("nan"), 4], "ordered holds nan, which"),
+        ([1, 2, pd.NA, 4], "ordered holds <NA>, which"),
+        ([[1], [2], [3]], r"ordered holds \[1\], which"),
+    ],
+)
+def test_grades_are_names_in_an_order(ordered: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        rarevote.fit([(1, "x", 1), (1, "y", 2)], ordered=ordered)
+
+
+@pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, pa.array, pl.Series, dict.fromkeys, pd.Categorical])
+def test_an_order_comes_in_many_forms(make: Callable[[list[int]], Any]) -> None:
+    assert Grades.of(make([3, 1, 2])).names == (3, 1, 2)
+
+
+def test_a_number_and_its_text_are_two_names_that_look_alike() -> None:
+    rows = [
+        (1, 7, "no"),
+        ("1", 7, "no"),
+        (2, 8, "yes"),
+        ("2", 8, "yes"),
+        *((task, 8, "no") for task in (3, "3", 4, "4")),
+    ]
+    with pytest.warns(RarevoteWarning, match=r"write them alike: 1, 2, 3, \.\.\. among the tasks\. If") as caught:
+        crowd = rarevote.read(rows).annotations
+    assert len(caught) == 1
+    assert crowd.tasks.tolist() == [1, 2, 3, 4, "1", "2", "3", "4"]
+    with pytest.warns(RarevoteWarning, match="alike: 7 among the workers; true among the classes"):
+        rarevote.read([("a", 7, True), ("a", "7", "true"), ("b", 8, "no")])
+    rarevote.read([("a", 7, 1), (8, "x", 2.5), ("b", "8", "no")])  # no two of them are written alike

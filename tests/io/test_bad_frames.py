@@ -311,11 +311,25 @@ def test_fits_of_nothing(methods: list[str]) -> None:
         ({"classes": "yes"}, LIST),
         ({"classes": [["yes"]]}, TEXT),
         ({"abstain": [["yes"]]}, TEXT),
+        ({"classes": [b"yes"]}, "holds bytes"),
+        ({"abstain": [b"yes"]}, "holds bytes"),
+        ({"classes": [True, 1]}, "both as text"),
+        ({"classes": pd.DataFrame(COLUMNS)}, LIST),
+        ({"abstain": pl.DataFrame(COLUMNS)}, LIST),
+        ({"items": ["a", "b", b"c"]}, "items holds bytes"),
+        ({"items": pa.array(["a", "b", None])}, "items: 1 id is missing"),
+        ({"items": [0, 1, True]}, "items holds both the number 1 and the truth value True"),
     ],
 )
 def test_names_given_by_hand(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         rarevote.read((TASKS, WORKERS, LABELS), **options)
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), pd.NA, " "])
+def test_a_class_has_a_name(gap: Any) -> None:
+    with pytest.raises(ParameterError, match="classes= contains a missing value"):
+        rarevote.read((TASKS, WORKERS, LABELS), classes=["maybe", gap])
 
 
 # --------------------------------------------------------------------------------------------------------------------

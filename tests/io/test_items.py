@@ -100,7 +100,8 @@ def test_a_list_in_a_file(write: Callable[..., Path], ending: str, kind: type, t
     "items",
     [
         IDS, tuple(IDS), set(IDS), np.array(IDS), [str(one) for one in IDS], pd.Series(IDS), pd.Index(IDS),
-        pl.Series(IDS), pa.array(IDS), pd.DataFrame({"anything": IDS}), pl.DataFrame({"id": IDS, "x": 1}),
+        pl.Series(IDS), pa.array(IDS), pa.array(IDS).dictionary_encode(), pa.chunked_array([IDS, IDS]),
+        pd.DataFrame({"anything": IDS}), pl.DataFrame({"id": IDS, "x": 1}),
         pl.LazyFrame({"item": IDS}), pa.table({"task": IDS, "z": IDS}), iter(IDS),
     ],
 )  # fmt: skip
@@ -144,7 +145,7 @@ def test_what_is_shown_goes_along(tmp_path: Path) -> None:
         (["q"], r"items: 2 of 2 items with votes are not in the list \('a', 'b'\)"),
         (["a", "b", None], "items: 1 id is missing"),
         ([], "items: no items"),
-        (["a", "b", ["c"]], "items: an id is a name or a number, not a list or an object"),
+        (["a", "b", ["c"]], "items: row 2 holds .*, which cannot be an id or a label"),
     ],
 )
 def test_lists_that_do_not_fit(items: list[Any], message: str) -> None:
@@ -153,7 +154,7 @@ def test_lists_that_do_not_fit(items: list[Any], message: str) -> None:
 
 
 def test_ids_are_not_lists() -> None:
-    with pytest.raises(InputError, match="items: an id is a name or a number, not a list or an object"):
+    with pytest.raises(InputError, match=r"items: row 2 holds .*, which cannot be an id or a label"):
         read([(1, "u", "x"), (2, "u", "y")], items=[1, 2, [3]])
 
 

@@ -153,6 +153,7 @@ def test_ids_that_are_numbers_stay_numbers(write: Callable[..., Path], tmp_path:
     assert_same(found, Annotations.from_arrays(*zip(*rows, strict=True)))
 
 
+@pytest.mark.filterwarnings("ignore:a value and its text are different names")
 def test_json_with_ids_of_several_kinds(tmp_path: Path, out_of_core: Path) -> None:
     rows = [(1, "ann", "yes"), ("1", "ann", "no"), (1.0, "bob", "no")]
     found = read_label_files(as_ndjson(rows, tmp_path)).annotations

@@ -456,6 +456,33 @@ def test_names_given_by_hand_are_not_mixed_up_either() -> None:
         numbers.truth({True: "no"})
 
 
+NUMBERS = (["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3, [0, 1, 0, 0, 1, 1])
+TRUTHS = (*NUMBERS[:2], list(map(bool, NUMBERS[2])))
+
+
+@pytest.mark.parametrize(
+    ("votes", "gold"),
+    [
+        (NUMBERS, {"a": True}),
+        (NUMBERS, (["a", "b"], [True, False])),
+        (NUMBERS, pd.Series([True], index=["a"])),
+        (TRUTHS, {"a": 1}),
+        (TRUTHS, {"a": 0.0}),
+    ],
+)
+def test_gold_does_not_mix_numbers_and_truth_values(votes: Any, gold: Any) -> None:
+    both = r"both the number (0|1)(\.0)? and the truth value (True|False).*both as text"
+    for method in ("anchored-rasch", "dawid-skene"):
+        with (
+            pytest.warns(rarevote.errors.RarevoteWarning, match="gold contains classes without votes"),
+            pytest.raises(rarevote.errors.InputError, match=both),
+        ):
+            rarevote.fit(votes, method, gold=gold)
+    with pytest.raises(rarevote.errors.InputError, match=both):
+        rarevote.compare(votes, ["majority-vote"], gold=gold)
+    assert rarevote.fit(votes, gold={"a": votes[2][0]}).gold == {"a": votes[2][0]}
+
+
 def test_integers_that_do_not_fit_into_64_bits_stay_apart() -> None:
     ids = [2**63, 2**63 + 1, 2**70, 2**70 + 1, -1]
     crowd = rarevote.read((ids, ["w"] * 5, ["x"] * 5)).annotations
@@ -487,3 +514,117 @@ def test_wide_frames_mask_and_keep_integers() -> None:
     assert crowd.tasks.tolist() == ids
     assert crowd.classes.tolist() == [1, 2**53 + 1]
     assert crowd.n_annotations == 2
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# dates and times: those of Python, whatever unit a library stores
+
+BEGIN = datetime.datetime(2020, 1, 31, 23, 59, 59, 999_999)
+TIMES = [BEGIN + datetime.timedelta(microseconds=step) for step in (0, 0, 1, 1, 10**12, 10**12)]
+DAYS = [datetime.date(2020, month, 1) for month in (2, 2, 1, 1, 11, 11)]
+SPANS = [time - BEGIN for time in TIMES]
+CLOCK = [datetime.time(1, 2, 3, micro) for micro in (5, 5, 4, 4, 6, 6)]
+PEOPLE, ANSWERS = ["x", "y"] * 3, ["no", "yes", "no", "no", "yes", "yes"]
+
+
+def fine(column: list[Any], unit: str = "ns") -> Any:
+    kind = "M" if isinstance(column[0], datetime.datetime) else "m"
+    return np.array(column, dtype=f"{kind}8[us]").astype(f"{kind}8[{unit}]")
+
+
+def ticks(values: Sequence[int], kind: Any) -> Any:
+    return pl.Series(values).cast(kind) if isinstance(kind, (pl.DataType, type)) else pa.array(values, kind)
+
+
+TIME_FORMS: dict[str, tuple[list[Any], Callable[[], Any]]] = {
+    "NumPy, us": (TIMES, lambda: fine(TIMES, "us")),
+    "NumPy, ns": (TIMES, lambda: fine(TIMES)),
+    "NumPy, ps": (TIMES[:4] * 2, lambda: fine(TIMES[:4] * 2, "ns")),
+    "NumPy, in a list": (TIMES, lambda: list(fine(TIMES))),
+    "NumPy, spans": (SPANS, lambda: fine(SPANS)),
+    "NumPy, months": (DAYS, lambda: np.array(DAYS, dtype="M8[M]")),
+    "pandas, ns": (TIMES, lambda: pd.Series(fine(TIMES))),
+    "pandas, spans": (SPANS, lambda: pd.Series(fine(SPANS))),
+    "pandas, categories": (TIMES, lambda: pd.Series(fine(TIMES)).astype("category")),
+    "pandas on Arrow": (TIMES, lambda: pd.Series(pa.array(fine(TIMES)), dtype=pd.ArrowDtype(pa.timestamp("ns")))),
+    "pandas on Arrow, clock": (
+        CLOCK,
+        lambda: pd.Series(pa.array(CLOCK).cast(pa.time64("ns")), dtype=pd.ArrowDtype(pa.time64("ns"))),
+    ),
+    "polars, ns": (TIMES, lambda: pl.Series(fine(TIMES))),
+    "polars, days": (DAYS, lambda: pl.Series(DAYS)),
+    "polars, spans": (SPANS, lambda: pl.Series(fine(SPANS))),
+    "polars, clock": (CLOCK, lambda: pl.Series(CLOCK)),
+    "pyarrow, ns": (TIMES, lambda: pa.array(fine(TIMES))),
+    "pyarrow, dictionary": (TIMES, lambda: pa.array(fine(TIMES)).dictionary_encode()),
+    "pyarrow, days": (DAYS, lambda: pa.array(DAYS)),
+    "pyarrow, days in ms": (DAYS, lambda: pa.array(DAYS, pa.date64())),
+    "pyarrow, spans": (SPANS, lambda: pa.array(fine(SPANS))),
+    "pyarrow, clock": (CLOCK, lambda: pa.array(CLOCK).cast(pa.time64("ns"))),
+}
+
+
+@pytest.mark.filterwarnings("ignore::rarevote.errors.RarevoteWarning")
+@pytest.mark.parametrize("form", TIME_FORMS)
+def test_times_are_those_of_python(form: str) -> None:
+    plain, column = TIME_FORMS[form]
+    people, answers = (PEOPLE * 2)[: len(plain)], (ANSWERS * 2)[: len(plain)]
+    fitted = rarevote.fit((column(), people, answers), gold={plain[0]: "no"}, items=[*plain])
+    expected = rarevote.fit((plain, people, answers), gold={plain[0]: "no"})
+    assert fitted.annotations.tasks.tolist() == expected.annotations.tasks.tolist() == sorted(set(plain))
+    assert fitted.probabilities.tobytes() == expected.probabilities.tobytes()
+    result = fitted.decide()
+    assert result.tasks.tolist() == sorted(set(plain))
+    assert result.to_polars()["task"].to_list() == result.to_arrow()["task"].to_pylist() == sorted(set(plain))
+    assert rarevote.read((plain, people, answers), items=column()).n_unvoted == 0
+
+
+def test_times_in_a_wide_frame_and_in_lists_of_names() -> None:
+    wide = pd.DataFrame({"task": fine(TIMES[::2]), "ann": ["no", "no", "yes"], "bob": ["no", "yes", "yes"]})
+    assert rarevote.read(wide, wide=True).annotations.tasks.tolist() == TIMES[::2]
+    votes = (["a", "a", "b", "b", "c", "c"], PEOPLE, TIMES)
+    crowd = rarevote.read(votes, classes=fine([datetime.datetime(2030, 1, 1)]), abstain=fine(TIMES[:1])).annotations
+    assert crowd.classes.tolist() == [*TIMES[2::2], datetime.datetime(2030, 1, 1)]
+
+
+ODD: dict[str, Callable[[], Any]] = {
+    "NumPy": lambda: np.arange(6).astype("M8[ns]"),
+    "NumPy in a list": lambda: list(np.arange(6).astype("M8[ns]")),
+    "NumPy, years": lambda: np.full(6, 2**60).astype("M8[s]"),
+    "NumPy, years in us": lambda: np.full(6, 2**62).astype("M8[us]"),
+    "pandas": lambda: pd.Series(np.arange(6).astype("M8[ns]")),
+    "pandas, zone": lambda: pd.Series(np.arange(6).astype("M8[ns]")).dt.tz_localize("UTC"),
+    "pandas, objects": lambda: pd.Series(np.arange(6).astype("m8[ns]")).astype(object),
+    "pandas on Arrow": lambda: pd.Series(ticks(range(6), pa.time64("ns")), dtype=pd.ArrowDtype(pa.time64("ns"))),
+    "polars": lambda: ticks(range(6), pl.Datetime("ns")),
+    "polars, zone": lambda: ticks(range(6), pl.Datetime("ns", "Europe/Berlin")),
+    "polars, clock": lambda: ticks(range(6), pl.Time),
+    "polars, spans": lambda: ticks(range(6), pl.Duration("ns")),
+    "polars, years": lambda: ticks([2**62] * 6, pl.Datetime("us")),
+    "polars, days": lambda: pl.Series([2**30] * 6, dtype=pl.Int32).cast(pl.Date),
+    "pyarrow": lambda: ticks(range(6), pa.timestamp("ns")),
+    "pyarrow, clock": lambda: ticks(range(6), pa.time64("ns")),
+    "pyarrow, spans": lambda: ticks(range(6), pa.duration("ns")),
+    "pyarrow, dictionary": lambda: ticks(range(6), pa.timestamp("ns")).dictionary_encode(),
+    "pyarrow, years": lambda: ticks([2**60] * 6, pa.timestamp("s")),
+    "pyarrow, days": lambda: ticks([2**30] * 6, pa.date32()),
+}
+
+
+@pytest.mark.parametrize("form", ODD)
+def test_times_that_python_does_not_have_are_refused(form: str) -> None:
+    with pytest.raises(rarevote.errors.InputError, match=r"task holds .*whole microseconds.*Round it, or turn"):
+        rarevote.read((ODD[form](), PEOPLE, ANSWERS))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (lambda: np.arange(6).astype("m8[M]"), "durations of no fixed length"),
+        (lambda: ticks(range(6), pa.timestamp("us", "Foo/Bar")), "check the time zone"),
+        (lambda: ticks([253402300799999999] * 6, pl.Datetime("us", "Asia/Tokyo")), "check the time zone"),
+    ],
+)
+def test_times_that_cannot_be_converted_are_refused(column: Callable[[], Any], message: str) -> None:
+    with pytest.raises(rarevote.errors.InputError, match=f"task holds .*{message}.*text first"):
+        rarevote.read((column(), PEOPLE, ANSWERS))

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from rarevote import GLAD, DawidSkene, GoldMajorityVote, OneCoinDawidSkene, simulate_crowd
-from rarevote.errors import ParameterError
+from rarevote import GLAD, DawidSkene, GoldMajorityVote, OneCoinDawidSkene, Wawa, simulate_crowd
+from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import Fit, Request
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
@@ -153,3 +153,28 @@ def test_new_tasks_are_read_as_any_other_data(tmp_path: Path) -> None:
     assert fitted.predict(str(tmp_path / "Batch.csv")).to_dict() == {"x": "yes", "y": "no"}
     assert fitted.predict([("x", "ann", "yes")]).to_dict() == {"x": "yes"}
     assert fitted.predict_proba(tmp_path / "wide.csv", wide=True).to_pandas().shape == (2, 2)
+
+
+def numbered(frame: pd.DataFrame, kind: Any) -> pd.DataFrame:
+    """The same votes with numbers for workers and classes, as values of a type."""
+    codes = {name: sorted(frame[name].unique()).index for name in ("worker", "label")}
+    return frame.assign(**{name: [kind(code(value)) for value in frame[name]] for name, code in codes.items()})
+
+
+@pytest.mark.parametrize("own", [int, str])
+def test_numbers_and_their_text_are_the_same_workers_and_classes(old: pd.DataFrame, own: Any) -> None:
+    """As for gold and items: "7" is 7."""
+    model = DawidSkene().fit(numbered(old, own))
+    expected = model.predict_proba(numbered(old, own)).to_numpy()
+    for kind in (int, float, str):
+        found = model.label_new(numbered(old, kind))
+        assert found.n_unseen_workers == 0
+        assert found.posterior.tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+@pytest.mark.parametrize("make", [DawidSkene, Wawa])
+def test_truth_values_are_not_the_numbers_of_the_fit(make: Any) -> None:
+    votes = (["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3, [0, 1, 0, 0, 1, 1])
+    model = make().fit(votes)
+    with pytest.raises(InputError, match=r"label (True|False) was not among|both the number"):
+        model.predict((["n", "n"], ["x", "y"], [True, False]))

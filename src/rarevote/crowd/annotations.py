@@ -18,7 +18,7 @@ Edge cases are defined as follows:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from rarevote.crowd.encoding import (
     Names,
     check_same_index,
     check_same_length,
+    decode_column,
     distinct_names,
     encode_column,
     sort_codes,
@@ -40,7 +41,7 @@ from rarevote.crowd.names import (
     StoredNames,
     as_name_array,
     in_kind,
-    is_missing,
+    look_alikes,
     name_key,
     some_names,
     sort_labels,
@@ -56,6 +57,7 @@ Missing = Literal["error", "drop"]
 
 MAX_CLASSES = 65_535
 _COUNTED_AT_ONCE = 1 << 17
+_SHOWN_ALIKE = 3  # how many names of two types a warning names
 _SHOWN = 5  # how many offending rows or values a message names
 
 
@@ -246,6 +248,7 @@ class Annotations:
         if "worker" not in ready:
             worker_codes, workers = sort_codes(worker_codes, workers, sort_names)
         label_codes, class_names = sort_codes(*encoded["label"], sort_labels)
+        _warn_of_look_alikes({"tasks": tasks, "workers": workers, "classes": class_names})
         if len(class_names) > MAX_CLASSES:
             raise InputError(
                 f"{len(class_names):,} distinct labels, more than the {MAX_CLASSES:,} supported: is the label column "
@@ -315,10 +318,26 @@ def _only_in_dropped_rows(
     return np.asarray(values[unvoted])
 
 
+def _warn_of_look_alikes(names: Mapping[str, Any]) -> None:
+    """Warn about different names that files and pages write alike."""
+    alike = {role: look_alikes(listed) for role, listed in names.items() if not isinstance(listed, StoredNames)}
+    parts = [
+        f"{', '.join(texts[:_SHOWN_ALIKE])}{', ...' if len(texts) > _SHOWN_ALIKE else ''} among the {role}"
+        for role, texts in alike.items()
+        if texts
+    ]
+    if parts:
+        warn_user(
+            f"a value and its text are different names, but files and pages write them alike: {'; '.join(parts)}. If "
+            "they are the same, write them in one way, for example as text"
+        )
+
+
 def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[Encoded, dict[Any, int], NDArray[Any]]:
     nothing = np.empty(0, dtype=object)
-    abstain = [abstain] if isinstance(abstain, str) or not isinstance(abstain, Iterable) else list(abstain)
-    abstain = encode_column(abstain, "abstain=")[1].tolist()
+    if isinstance(abstain, str) or not isinstance(abstain, Iterable):
+        abstain = [abstain]
+    abstain = _named_by_hand(list(abstain) if isinstance(abstain, (Set, Mapping)) else abstain, "abstain=")
     if not abstain:
         return encoded, {}, nothing
     label_codes, labels = encoded["label"]
@@ -344,9 +363,14 @@ def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[En
     return voted, abstentions, unanswered
 
 
+def _named_by_hand(given: Any, what: str) -> list[Any]:
+    """Names that a user lists, by the rules for columns; None for missing ones."""
+    return decode_column(*distinct_names(*encode_column(given, what), what))
+
+
 def _add_classes(codes: Codes, values: NDArray[Any], classes: Sequence[Any]) -> tuple[Codes, NDArray[Any]]:
-    named = encode_column(classes, "classes=")[1].tolist()
-    if any(map(is_missing, named)):
+    named = _named_by_hand(classes, "classes=")
+    if None in named:
         raise ParameterError("classes= contains a missing value")
     return distinct_names(codes, as_name_array([*values.tolist(), *in_kind(named, values)]), "label")
 

@@ -6,12 +6,14 @@ what a name is:
 * None, NaN, NaT, NA, a masked value and empty or blank text are missing: their code is -1;
 * equal values are one name: ``0.0`` and ``-0.0`` are ``0.0``, and ``1`` and ``1.0`` are the integer;
 * a boolean is not a number: a column with both ``True`` and ``1`` is refused;
-* text, numbers, booleans, dates and other hashable values are names; bytes are not.
+* text, numbers, booleans, dates and other hashable values are names; bytes are not;
+* dates and times are those of Python: whole microseconds in the years 1 to 9999.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, KeysView, Mapping, Set
+from datetime import datetime, timedelta
 from itertools import islice
 from operator import lt
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import StoredNames, as_name_array, is_missing, numbered
+from rarevote.crowd.names import StoredNames, as_name_array, is_missing, numbered, sort_labels
 from rarevote.errors import InputError, shown
 
 Codes = NDArray[Any]
@@ -27,6 +29,13 @@ Names = NDArray[Any] | StoredNames
 
 _IS_A_NAME = "an id or a label is a text, a number, a truth value or a date"
 _AS_TEXT = "Take one field of it, or turn it into text first"
+
+_FINE = ("ns", "ps", "fs", "as")  # units of NumPy that Python does not have
+# The first and the last date and duration: years 1 to 9999, and microseconds in 64 bits, with room for conversions.
+_TIMES = {
+    "M": np.array(["0001-01-01", "9999-12-31T23:59:59.999999"], dtype="M8[us]"),
+    "m": np.array([-(2**62), 2**62], dtype="m8[us]"),
+}
 
 
 def not_names(what: str, holds: str) -> InputError:
@@ -132,7 +141,8 @@ def decode_column(codes: Codes, names: NDArray[Any]) -> list[Any]:
 def as_list(values: Any, what: str) -> list[Any]:
     """The values of a column as plain Python values."""
     unordered = isinstance(values, Set) and not isinstance(values, KeysView)
-    if unordered or isinstance(values, (str, bytes, bytearray, Mapping)) or not isinstance(values, Iterable):
+    is_column = isinstance(values, Iterable) and not hasattr(values, "columns") and not unordered
+    if not is_column or isinstance(values, (str, bytes, bytearray, Mapping)):
         raise InputError(
             f"{what} must be a column, got {shown(values)} ({type(values).__name__}): "
             "give a list or an array with one value per row"
@@ -223,6 +233,8 @@ def distinct_names(codes: Codes, values: Names, what: str) -> tuple[Codes, Any]:
         return codes, values
     if values.dtype == object:
         return _distinct_objects(codes, values, what)
+    if values.dtype.kind in "Mm":
+        values = plain_times(values, what)
     if values.dtype.kind == "f":
         values = np.where(values == 0, np.zeros((), values.dtype), values)
     present = np.equal(values, values)  # NaN and NaT are not
@@ -231,6 +243,16 @@ def distinct_names(codes: Codes, values: Names, what: str) -> tuple[Codes, Any]:
     place = np.full(values.size + 1, -1, dtype=np.int64)  # the last entry is for the code -1
     names, place[:-1][present] = np.unique(values[present], return_inverse=True)
     return place[codes], names
+
+
+def joined_names(names: NDArray[Any], more: Iterable[Any], what: str) -> NDArray[Any]:
+    """Names of classes and further ones, sorted.
+
+    Raises:
+        InputError: a name is a truth value and another an equal number.
+    """
+    listed = as_name_array([*names.tolist(), *more])
+    return as_name_array(sort_labels(distinct_names(np.arange(len(listed)), listed, what)[1].tolist()))
 
 
 def _distinct_objects(codes: Codes, values: NDArray[Any], what: str) -> tuple[Codes, NDArray[Any]]:
@@ -267,9 +289,56 @@ def _distinct_objects(codes: Codes, values: NDArray[Any], what: str) -> tuple[Co
 def _plain_value(value: Any, what: str) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         value = value.item()
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        value = plain_times(np.array([value]), what).tolist()[0]
+    if isinstance(value, (datetime, timedelta)) and _nanoseconds(value) > 0:
+        raise not_a_time(what, value)
     if isinstance(value, (bytes, bytearray, memoryview, np.void)):
         raise not_names(what, "bytes")
     return 0.0 if isinstance(value, float) and value == 0 else value
+
+
+def _nanoseconds(value: Any) -> int:
+    """Nanoseconds beside the microseconds, which times of pandas have."""
+    return getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
+
+
+def plain_times(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """Dates and times in a unit in which NumPy returns them as those of Python: days, or microseconds.
+
+    Args:
+        values: dates, times or durations of NumPy in any unit.
+        what: the name of the column in messages.
+
+    Raises:
+        InputError: a value is not a whole number of microseconds, or outside the range of Python.
+    """
+    kind, (unit, _) = values.dtype.kind, np.datetime_data(values.dtype)
+    absent = np.isnat(values)
+    if absent.all():
+        return values
+    if unit in _FINE:
+        plain = values.astype(f"{kind}8[us]")
+        wrong = plain.astype(values.dtype) != values
+    elif kind == "m" and unit in ("generic", "Y", "M"):
+        raise InputError(f"{what} holds durations of no fixed length ({values.dtype}). Turn them into text first")
+    else:
+        # A conversion can overflow, so the range is checked before.
+        first, last = _TIMES[kind].astype(values.dtype)
+        wrong = (values < first) | (values > last)
+        plain = np.clip(values, first, last).astype("M8[D]" if kind == "M" and unit in "YMWD" else f"{kind}8[us]")
+    wrong &= ~absent
+    if wrong.any():
+        raise not_a_time(what, str(values[wrong][0]))
+    return plain
+
+
+def not_a_time(what: str, value: object) -> InputError:
+    """The error for a column with a date or a time that Python does not have."""
+    return InputError(
+        f"{what} holds {shown(value)}: as an id or a label, a date or a time has whole microseconds and a year from 1 "
+        "to 9999. Round it, or turn it into text first"
+    )
 
 
 def used_names(codes: Codes, values: Any) -> tuple[Codes, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import as_name_array, numbered, positions_of, sort_labels
+from rarevote.crowd.encoding import joined_names
+from rarevote.crowd.names import positions_of
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, warn_user
 
@@ -23,12 +24,10 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     """
     if not annotations.n_tasks:
         return annotations, np.empty(0, dtype=np.int32)  # there are no votes, so no gold applies
-    known = set(annotations.classes.tolist())
-    extra = [name for name in dict.fromkeys(truth.values()) if name not in known]
-    if extra:
+    labels = list(truth.values())
+    if extra := classes_beside(annotations, labels):
         warn_user(f"gold contains classes without votes: {', '.join(map(repr, extra[:5]))}; they are kept as classes")
         annotations = add_classes(annotations, extra)
-    code = numbered(annotations.classes.tolist())
     gold = np.full(annotations.n_tasks, -1, dtype=np.int32)
     place = positions_of(annotations.tasks, list(truth))
     absent = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]
@@ -39,16 +38,25 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
         )
     if absent:
         warn_user(f"gold for {counted(len(absent), 'task')} without votes is left out (first: {absent[0]!r})")
-    codes = np.array([code[label] for label in truth.values()], dtype=np.int32)
+    codes = positions_of(annotations.classes, labels).astype(np.int32)
     gold[place[place >= 0]] = codes[place >= 0]
     return annotations, gold
 
 
+def classes_beside(annotations: Annotations, labels: Sequence[Any]) -> list[Any]:
+    """The labels that are not classes of the crowd, each once."""
+    place = positions_of(annotations.classes, labels).tolist()
+    return list(dict.fromkeys(name for name, number in zip(labels, place, strict=True) if number < 0))
+
+
 def add_classes(annotations: Annotations, names: Iterable[Any]) -> Annotations:
-    """The same crowd with further classes, in sorted order."""
-    old = annotations.classes.tolist()
-    classes = sort_labels([*old, *names])
-    rank = numbered(classes)
-    renumber = np.array([rank[name] for name in old], dtype=np.uint16)
+    """The same crowd with further classes, in sorted order.
+
+    Raises:
+        InputError: a class is a truth value and another an equal number.
+    """
+    old = annotations.classes
+    classes = joined_names(old, names, "label")
+    renumber = positions_of(classes, old.tolist()).astype(np.uint16)
     label = renumber[annotations.label].astype(annotations.label.dtype if len(classes) <= 256 else np.uint16)
-    return replace(annotations, label=label, classes=as_name_array(classes))
+    return replace(annotations, label=label, classes=classes)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import as_name_array, in_kind, name_key, plain_name, some_names, spelling
+from rarevote.crowd.encoding import as_list
+from rarevote.crowd.names import as_name_array, in_kind, is_missing, name_key, plain_name, some_names, spelling
 from rarevote.crowd.numerics import FloatArray
-from rarevote.errors import ParameterError, how
+from rarevote.errors import ParameterError, how, shown
 
 #: with fewer grades there is no order to learn from; with more, they are numbers
 MIN_GRADES, MAX_GRADES = 3, 20
@@ -53,7 +54,10 @@ class Grades:
             )
         if len(names) > MAX_GRADES:
             raise ParameterError(_too_many(len(names), names))
-        keys = [name_key(name) for name in names]
+        for name in names:
+            if is_missing(name) or not isinstance(name, Hashable):
+                raise ParameterError(f"{option} holds {shown(name)}, which is not the name of a class")
+        keys = list(map(spelling, names))
         if twice := [name for name, key in zip(names, keys, strict=True) if keys.count(key) > 1]:
             raise ParameterError(f"{option} names {twice[0]!r} twice")
         return cls(tuple(names))
@@ -148,9 +152,9 @@ def _listed(given: Any) -> list[Any]:
                 raise ParameterError(_too_many(abs(last - first) + 1, [first, last]))
             return [str(number) for number in range(first, last + step, step)]
         return [name.strip() for name in given.split(",") if name.strip()]
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, (set, frozenset, bytes)):
         raise ParameterError(f"ordered must be a list of classes, the lowest first, got {given!r}")
-    return [plain_name(name) for name in given]
+    return list(given) if isinstance(given, Mapping) else [plain_name(name) for name in as_list(given, "ordered")]
 
 
 def _too_many(count: int, names: Sequence[Any]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -127,17 +128,19 @@ def sort_names(values: Iterable[Any]) -> list[Any]:
     try:
         return sorted(names)
     except TypeError:
-        return sorted(names, key=_by_type_then_value)
+        pass
+    of_kind: dict[str, list[Any]] = {}
+    for name in names:
+        of_kind.setdefault(type(name).__name__, []).append(name)
+    return [name for kind in sorted(of_kind) for name in _sorted_alike(of_kind[kind])]
 
 
-def _by_type_then_value(value: object) -> tuple[str, int, Any]:
-    # Values of one type may not be comparable (such as complex numbers): then their text decides.
-    kind = type(value).__name__
+def _sorted_alike(names: list[Any]) -> list[Any]:
+    """Sort values of one type, by their text if they are not comparable, such as times with and without a zone."""
     try:
-        value < value  # type: ignore[operator]  # noqa: B015
+        return sorted(names)
     except TypeError:
-        return kind, 1, repr(value)
-    return kind, 0, value
+        return sorted(names, key=repr)
 
 
 def sort_labels(values: Iterable[Any]) -> list[Any]:
@@ -264,7 +267,7 @@ def values_by_name(pairs: Iterable[tuple[Any, Any]], what: str) -> dict[Any, Any
     """
     found: dict[Any, Any] = {}
     for name, value in pairs:
-        if found.setdefault(name, value) != value:
+        if name_key(found.setdefault(name, value)) != name_key(value):
             raise InputError(
                 f"{what} {shown(name)} has two values, {shown(found[name])} and {shown(value)} (a number and the same "
                 "number as text are one name): keep the right one"
@@ -297,6 +300,18 @@ def some_names(names: Iterable[Any]) -> str:
     """The first names, separated by commas, for messages."""
     texts = list(map(str, names))
     return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
+
+
+def look_alikes(names: NDArray[Any]) -> list[str]:
+    """What several of these sorted names are written as, such as 1 for 1 and "1".
+
+    >>> look_alikes(np.array([1, 2, "1", "a"], dtype=object))
+    ['1']
+    """
+    # Text among other types makes the order one of types, so that the ends have different types.
+    if names.dtype != object or len(names) < 2 or type(names[0]) is type(names[-1]):
+        return []
+    return [text for text, count in Counter(map(spelling, names.tolist())).items() if count > 1]
 
 
 def pair_name(item: Any, choice: str) -> str:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.errors import need_library
+from rarevote.crowd.names import is_missing, object_array
+from rarevote.errors import InputError, need_library, shown
 
 Kind = Literal["table", "pandas", "polars", "pyarrow"]
 
@@ -23,14 +28,35 @@ def _library(name: str) -> Any:
     return need_library(name, f"this needs {name}: pip install {name}")
 
 
-def pandas_index(values: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """A pandas Index of these values, with the given type if they have it."""
-    pandas, column = _library("pandas"), np.asarray(values)
-    given = column.tolist() if column.dtype == object else column
+@contextmanager
+def _storing_text() -> Iterator[None]:
+    """Turn the error of a library that cannot store a text into one that names the text."""
     try:
-        return pandas.Index(given, dtype=dtype, name=name)
-    except (TypeError, ValueError):
-        return pandas.Index(given, name=name)
+        yield
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"a frame cannot store the name {shown(error.object)}, which is not valid Unicode (half of a surrogate "
+            "pair): decode the names again, or replace such characters"
+        ) from None
+
+
+@_storing_text()
+def pandas_index(values: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """A pandas Index of these values, with the given type if they have it; new values become new categories."""
+    pandas, column = _library("pandas"), values if isinstance(values, np.ndarray) else object_array(values)
+    if column.dtype == np.float16:
+        column = column.astype(np.float32)  # pandas has no index of half precision
+    given = column.tolist() if column.dtype == object else column
+    if isinstance(dtype, pandas.CategoricalDtype):
+        known = set(dtype.categories)
+        given = [None if is_missing(value) and value not in known else value for value in column.tolist()]
+        # The place of new categories in an order is not known.
+        new = [value for value in dict.fromkeys(given) if value is not None and value not in known]
+        dtype = pandas.CategoricalDtype([*dtype.categories, *new]) if new else dtype
+    try:
+        return pandas.Index(given, dtype=dtype, name=name, tupleize_cols=False)
+    except (TypeError, ValueError, NotImplementedError):
+        return pandas.Index(given, name=name, tupleize_cols=False)
 
 
 def pandas_frame(columns: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Any:
@@ -45,20 +71,32 @@ def pandas_frame(columns: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Any:
     return pandas.DataFrame({name: pandas.Series(column) for name, column in cells.items()}, columns=list(columns))
 
 
+@_storing_text()
 def polars_frame(columns: Mapping[str, Any]) -> Any:
     """A polars DataFrame of these columns."""
     polars = _library("polars")
     return polars.DataFrame([polars.Series(name, _cells(column), strict=False) for name, column in columns.items()])
 
 
+@_storing_text()
 def arrow_table(columns: Mapping[str, Any]) -> Any:
     """A pyarrow Table of these columns."""
     pyarrow = _library("pyarrow")
-    return pyarrow.table({name: pyarrow.array(_cells(column)) for name, column in columns.items()})
+    return pyarrow.table({name: _arrow_array(pyarrow, _cells(column)) for name, column in columns.items()})
+
+
+def _arrow_array(pyarrow: Any, values: Any) -> Any:
+    """The values as an Arrow array; text if Arrow has no type for them."""
+    for kind in (None, pyarrow.uint64()):  # integers are taken as signed ones unless a type is given
+        try:
+            return pyarrow.array(values, type=kind)
+        except (OverflowError, TypeError, pyarrow.ArrowException):
+            pass
+    return pyarrow.array(_texts(list(values)))
 
 
 def _cells(column: Any) -> Any:
-    """The values of a column, with one type: mixed types become text."""
+    """The values of a column, with one type: mixed types become text, and numbers that a frame would round."""
     column = np.asarray(column)
     if column.dtype.kind == "U":
         return column.tolist()
@@ -66,7 +104,16 @@ def _cells(column: Any) -> Any:
         return column
     values = column.tolist()
     kinds = {type(value) for value in values if value is not None}
-    return values if len(kinds) <= 1 else ["" if value is None else str(value) for value in values]
+    return values if len(kinds) <= 1 and not any(map(_is_rounded, kinds)) else _texts(values)
+
+
+def _is_rounded(kind: type) -> bool:
+    """Whether a frame would store another value: a fraction as a float, a member of an Enum as its number."""
+    return issubclass(kind, (Number, Enum)) and not issubclass(kind, (int, float, Decimal, str))
+
+
+def _texts(values: list[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.arguments import named_arguments
-from rarevote.crowd.names import as_name_array, in_kind, positions_of, sort_labels
+from rarevote.crowd.encoding import joined_names
+from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import counted
 from rarevote.decide.columns import result_rows
@@ -165,16 +166,20 @@ class PredictsNewTasks(Estimator):
             crowd = replace(crowd, classes=fitted.classes)
             return NewTasks(crowd, source, np.empty((0, fitted.n_classes)), np.empty(0, dtype=np.int64), 0)
         classes = fitted.classes
-        unseen = [name for name in crowd.classes.tolist() if name not in set(classes.tolist())]
+        # A text file has "7" where Parquet or JSON has 7.
+        answers, workers = (
+            in_kind(new.tolist(), known) for new, known in ((crowd.classes, classes), (crowd.workers, fitted.workers))
+        )
+        unseen = [name for name, k in zip(answers, positions_of(classes, answers).tolist(), strict=True) if k < 0]
         if unseen and not self.takes_new_labels:
             raise InputError(
                 f"label {unseen[0]!r} was not among the classes of the fit ({', '.join(map(str, classes))}): "
                 "fit again with these data, or name it in abstain if it is not a vote"
             )
         if unseen:
-            classes = as_name_array(sort_labels([*classes.tolist(), *unseen]))
-        class_number = _numbers(crowd.classes, classes)
-        worker = _numbers(crowd.workers, fitted.workers)
+            classes = joined_names(classes, unseen, "label")
+        class_number = positions_of(classes, answers)
+        worker = positions_of(fitted.workers, workers)
         if not self.takes_unseen_workers and (worker < 0).any():
             first = crowd.workers.tolist()[int(worker.argmin())]
             raise InputError(
@@ -192,12 +197,6 @@ class PredictsNewTasks(Estimator):
                 f"the model gives task {shown(first)} no probabilities: its file is damaged or was altered; fit again"
             )
         return NewTasks(crowd, source, posterior, self._choose(posterior, crowd), int((worker < 0).sum()))
-
-
-def _numbers(names: NDArray[Any], known: NDArray[Any]) -> IntArray:
-    """Position of each name among the known ones, or -1."""
-    position = {name: number for number, name in enumerate(known.tolist())}
-    return np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
 
 
 # The contents of an array, and their bounds; rounding can move a logarithm slightly above 0.
@@ -314,11 +313,8 @@ def predict(model: Any, data: Any, **reading: Unpack[ReadArguments]) -> tuple[Ne
         data: anything that :func:`read` takes.
     """
     crowd = one_problem(read(data, **reading))
-    votes, fitted = crowd.annotations, model.annotations_
-    # A text file has "7" where Parquet or JSON has 7.
-    workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
-    classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
-    found = model.label_new(replace(votes, workers=workers, classes=classes))
+    fitted = model.annotations_
+    found = model.label_new(crowd.annotations)
     new = found.annotations
     n_votes = np.diff(new.task_ptr)
     calibration = model.calibration_

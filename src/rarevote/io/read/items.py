@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.encoding import Names
-from rarevote.crowd.names import in_kind, is_missing, positions_of, spelling
+from rarevote.crowd.encoding import Names, distinct_names
+from rarevote.crowd.names import in_kind, positions_of, spelling
 from rarevote.crowd.population import with_items
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError, how, shown, warn_user
 from rarevote.io.read.columns import ALIASES, find_columns, plain_name
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.series import encode_values
 from rarevote.io.read.sources import FileTable, open_sources
 from rarevote.io.read.table import read_table
 
@@ -49,11 +50,7 @@ def join_items(
         given = _of_memory(items, task_column)
     if not given:
         raise InputError(f"{title}: no items")
-    try:
-        set(given)  # a list is not an id, even if it could be spelled like one
-        names = list(dict.fromkeys(in_kind(given, annotations.tasks)))
-    except TypeError:
-        raise InputError(f"{title}: an id is a name or a number, not a list or an object") from None
+    names = list(dict.fromkeys(in_kind(given, annotations.tasks)))
     _check_voted(annotations, names, title)
     return with_items(annotations, names)
 
@@ -79,19 +76,22 @@ def _check_voted(annotations: Annotations, names: Sequence[Any], title: str) -> 
 def _of_memory(items: Any, task_column: str | None) -> list[Any]:
     import narwhals as nw
 
+    what = how("items", "--items")
     frame: Any = nw.from_native(items, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
-        items = frame[_column(frame.columns, task_column, "the frame of items")].to_list()
-    elif hasattr(items, "to_numpy"):
-        items = items.to_numpy()
-    elif not isinstance(items, Iterable):
+        items = frame[_column(frame.columns, task_column, "the frame of items")].to_native()
+    elif isinstance(items, np.ndarray):
+        items = items.ravel()
+    elif isinstance(items, (Mapping, Set)):
+        items = list(items)
+    elif not isinstance(items, Iterable) and not hasattr(items, "__arrow_c_stream__"):
         raise ParameterError(f"items must be a file or a list of ids, got {items!r}")
-    ids = items.ravel().tolist() if isinstance(items, np.ndarray) else list(items)
-    if n_missing := sum(map(is_missing, ids)):
-        raise InputError(f"{how('items', '--items')}: {counted(n_missing, 'id is', 'ids are')} missing")
-    return ids
+    codes, names = distinct_names(*encode_values(items, what), what)
+    if n_missing := int((codes < 0).sum()):
+        raise InputError(f"{what}: {counted(n_missing, 'id is', 'ids are')} missing")
+    return list(names.tolist())
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -6,13 +6,14 @@ columns, including those of files, become names in :func:`rarevote.crowd.encodin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.encoding import Codes, encode_column, not_names, used_names, with_gaps
+from rarevote.crowd.encoding import Codes, encode_column, not_names, plain_times, used_names, with_gaps
 from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError, MissingExtraError
 
@@ -114,6 +115,10 @@ def _encode_pandas(native: Any, pandas: Any, what: str) -> tuple[Codes, NDArray[
     if isinstance(dtype, pandas.CategoricalDtype):
         codes, values = used_names(native.cat.codes.to_numpy(), native.cat.categories)
         return codes, _as_names(values)
+    if str(dtype) == "time64[ns][pyarrow]":  # pandas drops the nanoseconds
+        import pyarrow
+
+        return _encode_pyarrow(pyarrow.chunked_array(pyarrow.array(native)), what)
     try:
         # Sorting the text here is fastest, and takes less memory than a table of names later.
         codes, values = pandas.factorize(native, sort=isinstance(dtype, pandas.StringDtype))
@@ -128,7 +133,7 @@ def _encode_pandas(native: Any, pandas: Any, what: str) -> tuple[Codes, NDArray[
 
 def _as_names(values: Any) -> NDArray[Any]:
     names = np.asarray(values)
-    return names if names.dtype == object else as_name_array(names)
+    return names if names.dtype.kind in "Om" else as_name_array(names)
 
 
 def _encode_polars(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
@@ -143,7 +148,12 @@ def _encode_polars(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
     frame = native.alias("value").to_frame()
     distinct = frame.drop_nulls().unique().sort("value").with_row_index("code")
     codes = frame.join(distinct, on="value", how="left", maintain_order="left")["code"]
-    return codes.cast(int).fill_null(-1).to_numpy(), as_name_array(distinct["value"].to_list())
+    values = distinct["value"]
+    if dtype.is_temporal():  # polars drops nanoseconds, and panics at a year that Python does not have
+        unit = "D" if dtype == polars.Date else "ns" if dtype == polars.Time else dtype.time_unit
+        kind = "m" if dtype in (polars.Time, polars.Duration) else "M"
+        plain_times(values.to_physical().cast(polars.Int64).to_numpy().view(f"{kind}8[{unit}]"), what)
+    return codes.cast(int).fill_null(-1).to_numpy(), as_name_array(_python_values(values.to_list, what))
 
 
 def _encode_pyarrow(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
@@ -173,7 +183,37 @@ def _encode_pyarrow(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
     if types.is_string(plain) or types.is_large_string(plain):
         codes, values = _sorted_text(codes, values)
         return used_names(codes, values.to_numpy(zero_copy_only=False))
-    return used_names(codes, as_name_array(values.to_pylist()))
+    if types.is_temporal(plain) and not types.is_interval(plain):
+        values = _whole_microseconds(values, plain, what)
+    return used_names(codes, as_name_array(_python_values(values.to_pylist, what)))
+
+
+def _whole_microseconds(values: Any, kind: Any, what: str) -> Any:
+    """Arrow's dates and times, not in nanoseconds, which Python does not have."""
+    import pyarrow
+
+    types = pyarrow.types
+    is_date = types.is_timestamp(kind) or types.is_date(kind)
+    unit = kind.unit if hasattr(kind, "unit") else "D" if types.is_date32(kind) else "ms"
+    # Arrow has days and milliseconds of 32 bits.
+    numbers = values.drop_null().cast("int32" if kind.bit_width == 32 else "int64").cast("int64")
+    plain_times(numbers.to_numpy(zero_copy_only=False).view(f"{'M' if is_date else 'm'}8[{unit}]"), what)
+    if unit != "ns":
+        return values
+    if types.is_timestamp(kind):
+        return values.cast(pyarrow.timestamp("us", kind.tz))
+    return values.cast(pyarrow.time64("us") if types.is_time(kind) else pyarrow.duration("us"))
+
+
+def _python_values(convert: Callable[[], list[Any]], what: str) -> list[Any]:
+    """The values as their library converts them, which can fail for a time zone."""
+    try:
+        return convert()
+    except (OverflowError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{what} holds dates that cannot be converted ({reason}): check the time zone, or turn them into text first"
+        ) from None
 
 
 def _sorted_text(codes: Codes, values: Any) -> tuple[Codes, Any]:
