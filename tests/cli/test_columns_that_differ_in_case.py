@@ -16,6 +16,8 @@ from rarevote.cluster import Dask
 from rarevote.errors import InputError
 from tests.command import rarevote
 
+# Reading warns about such classes; these tests are about what is written.
+pytestmark = pytest.mark.filterwarnings("ignore:classes that differ only in spelling")
 VOTES = ["1,a,yes", "1,b,yes", "1,c,yes", "2,a,no", "2,b,no", "2,c,Yes", "3,a,Yes", "3,b,Yes", "3,c,yes"]
 # Shares of the votes on each item, by hand.
 SHARES = {"1": {"Yes": 0.0, "no": 0.0, "yes": 1.0}, "2": {"Yes": 1 / 3, "no": 2 / 3, "yes": 0.0},

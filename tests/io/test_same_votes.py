@@ -387,6 +387,7 @@ FILES: dict[str, tuple[Callable[[Columns, Path], Any], Callable[[list[Any]], lis
 }
 
 
+@pytest.mark.filterwarnings("ignore:classes that differ only in spelling")  # texts such as 0.0 and -0.0
 @pytest.mark.parametrize("votes", VOTES)
 @pytest.mark.parametrize("file", FILES)
 def test_files(tmp_path: Path, file: str, votes: str) -> None:

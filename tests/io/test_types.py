@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from rarevote.errors import InputError
+from rarevote.errors import InputError, RarevoteWarning
 from rarevote.io.read.crowd import Crowd, read
 
 NOTHING = pa.array([None, None], pa.string())
@@ -233,3 +233,27 @@ def test_a_zip_of_tables_is_not_a_spreadsheet(tmp_path: Path) -> None:
         archive.writestr("votes.csv", "task,worker,label\n1,ann,yes\n")
     with pytest.raises(InputError, match=r"votes\.zip: a zip archive, not a spreadsheet: unpack it"):
         read(tmp_path / "votes.zip")
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["Yes", "yes", "no"], r"several classes: 'Yes', 'yes'\. Use one spelling"),
+        (["1", "1.0", "0"], r"several classes: '1', '1\.0'\. Use one"),
+        (["not  sure", "not sure", "A", "a"], r"several classes: 'A', 'a'; 'not  sure', 'not sure'\. Use one"),
+    ],
+)
+def test_classes_that_differ_only_in_spelling_are_named(tmp_path: Path, labels: list[str], said: str) -> None:
+    rows = [("t", f"w{number}", label) for number, label in enumerate(labels)]
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    for data in (path, rows):
+        with pytest.warns(RarevoteWarning, match=said):
+            assert len(read(data).annotations.classes) == len(labels)
+
+
+@pytest.mark.parametrize("labels", [["yes", "no"], [1, 2.5, 0], ["1", "10", "-1"], ["a.b", "a b"]])
+def test_other_classes_need_no_warning(labels: list[Any]) -> None:
+    assert len(read([("t", f"w{number}", label) for number, label in enumerate(labels)]).annotations.classes) == len(
+        labels
+    )

@@ -10,6 +10,7 @@ memory; single names can be read separately.
 
 from __future__ import annotations
 
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, shown
+
+_PLAIN_NUMBER = re.compile(r"[-+]?\d{1,15}(\.\d{1,15})?", re.ASCII)
 
 
 class StoredNames(ABC):
@@ -312,6 +315,20 @@ def look_alikes(names: NDArray[Any]) -> list[str]:
     if names.dtype != object or len(names) < 2 or type(names[0]) is type(names[-1]):
         return []
     return [text for text, count in Counter(map(spelling, names.tolist())).items() if count > 1]
+
+
+def spellings_of_one(names: Iterable[Any]) -> list[list[str]]:
+    """Texts that differ only in case, in blanks or in the writing of a number, and so may mean the same.
+
+    >>> spellings_of_one(["No", "no", "yes", "1", "1.0", 1])
+    [['No', 'no'], ['1', '1.0']]
+    """
+    groups: dict[object, list[str]] = {}
+    for name in names:
+        if isinstance(name, str):
+            plain = " ".join(name.casefold().split())
+            groups.setdefault(float(plain) if _PLAIN_NUMBER.fullmatch(plain) else plain, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def pair_name(item: Any, choice: str) -> str:

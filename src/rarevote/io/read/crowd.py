@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import named_arguments, with_named_arguments
 from rarevote.crowd.encoding import Names
-from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched, values_by_name
+from rarevote.crowd.names import (
+    as_name_array,
+    in_kind,
+    pair_name,
+    positions_of,
+    some_names,
+    spellings_of_one,
+    unmatched,
+    values_by_name,
+)
 from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.steps import doing
 from rarevote.crowd.words import counted, facts_html
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
 
 _FOR_EXPORTS = ("question", "ground_truth", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform", "worker_from")
+_MAX_GROUPS = 3  # how many groups of spellings a warning names
 _FOR_FILES = ("prediction_columns", "gold_column", "annotator_columns")
 
 
@@ -285,6 +295,7 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Unpack
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
         _warn_of_empty_classes(crowd.annotations, options.policies["classes"])
+    _warn_of_spellings(crowd.annotations)
     crowd = replace(crowd, columns=dict(options.columns or {}))
     return _of_choice(_in_population(crowd, options).with_files(data).with_files(options.items), options)
 
@@ -470,6 +481,15 @@ def _may_be_export(found: FileInfo) -> bool:
         return True
     patterns = [re.compile(platform.columns) for platform in PLATFORMS.values() if platform.columns]
     return any(pattern.fullmatch(name) for pattern in patterns for name in header)
+
+
+def _warn_of_spellings(crowd: Annotations) -> None:
+    """Warn about classes that seem to be one class in several spellings."""
+    groups = spellings_of_one(crowd.classes.tolist())
+    if groups:
+        named = "; ".join(some_names(map(repr, group)) for group in groups[:_MAX_GROUPS])
+        more = f" and {len(groups) - _MAX_GROUPS} more" if len(groups) > _MAX_GROUPS else ""
+        warn_user(f"classes that differ only in spelling are several classes: {named}{more}. Use one spelling for each")
 
 
 def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) -> None:

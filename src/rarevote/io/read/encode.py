@@ -56,7 +56,7 @@ _SEVERAL = ". Several choices in one answer? "
 _ROLE = "rarevote {} of a table"
 # A single cell with the name of its column can be an item.
 _COLUMNS_OF_HEADER = 2
-_MOST_SHOWN = 5
+_MAX_ROWS_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _refuse_repeated_headers(database: Any, sources: Sequence[FileTable], choice
         same = " AND ".join(_is_own_name(f"c{number}", name) for number, name in enumerate(columns))
         with asking(source) as ask:
             query = f"SELECT n FROM (SELECT {cells}, row_number() OVER () - 1 AS n FROM {source.reader}) WHERE {same}"
-            rows = [n for (n,) in ask(f"{query} ORDER BY n LIMIT {_MOST_SHOWN}").fetchall()]
+            rows = [n for (n,) in ask(f"{query} ORDER BY n LIMIT {_MAX_ROWS_NAMED}").fetchall()]
         if rows:
             raise InputError(
                 f"{source.title}: the header is repeated in {place_of_rows([source], rows)}: remove it there, or give "
