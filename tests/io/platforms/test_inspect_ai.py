@@ -109,7 +109,9 @@ def test_scores_of_several_values_are_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize("question", ["correct", "fluent"])
 def test_an_object_of_truth_values_is_not_ticks(tmp_path: Path, question: str) -> None:
     scores = {
-        (n, judge): {"correct": (n + m) % 2 == 0, "fluent": n % 3 == m} for n in range(6) for m, judge in enumerate("ab")
+        (n, judge): {"correct": (n + m) % 2 == 0, "fluent": n % 3 == m}
+        for n in range(6)
+        for m, judge in enumerate("ab")
     }
     samples = [
         {"id": n, "epoch": 1, "scores": {judge: {"value": scores[n, judge]} for judge in "ab"}} for n in range(6)

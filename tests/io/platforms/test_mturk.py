@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,10 @@ import pytest
 from rarevote.io.platforms import read_export
 
 TICKED = [("h1", "w1", ["food"]), ("h1", "w2", ["place"]), ("h2", "w1", ["place"]), ("h2", "w2", ["place"])]
-FORMS = {
+FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "columns, sparse": lambda ticked: ["true" if name in ticked else "" for name in ("food", "place")],
     "columns, full": lambda ticked: [str(name in ticked).lower() for name in ("food", "place")],
-    "JSON, sparse": lambda ticked: [json.dumps([{"about": {name: True for name in ticked}}])],
+    "JSON, sparse": lambda ticked: [json.dumps([{"about": dict.fromkeys(ticked, True)}])],
 }
 
 

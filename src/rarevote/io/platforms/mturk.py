@@ -235,6 +235,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
         # An assignment marked for rejection may not have been uploaded yet.
         status = "rejected" if text_in(row, "Reject", "reject") else text_in(row, *_STATUS).lower()
         given = answers.of(row, where)
+        ticked = bool(question.options)
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
             find = _finder(row, item, numbered)
@@ -246,7 +247,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
                 collector.leave_out(base.REJECTED if status == "rejected" else f"status {status}")
                 continue
             choices = _choices(given, answer, question, f"{where}, {_ANSWER}{answer}")
-            collector.vote(task, text_in(row, *_WORKER) or None, choices, where, find, empty_is_no=bool(question.options))
+            collector.vote(task, text_in(row, *_WORKER) or None, choices, where, find, empty_is_no=ticked)
     if alike:
         collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; each is a separate task here")
 
