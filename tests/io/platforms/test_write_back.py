@@ -230,6 +230,30 @@ def test_doccano_round_trip(tmp_path: Path, name: str) -> None:
     assert {task for task, (label, _) in results.items() if label != "no"} <= told.keys()
 
 
+def test_doccano_keeps_the_data_of_a_document(tmp_path: Path) -> None:
+    source, back = tmp_path / "ana.jsonl", tmp_path / "back.jsonl"
+    data = {"id": 1, "text": "A", "category": "news", "score": 5, "labelled_by": "the crew"}
+    source.write_text(json.dumps({**data, "label": ["pos"], "cats": ["x"], "Comments": []}))
+    write_back(read_export(source, question="label"), ["1"], ["neg"], [0.75], back)
+    (line,) = lines_of(back)
+    assert line == {**data, "label": ["neg"], "score_": 0.75, "labelled_by_": "rarevote"}
+
+
+def test_argilla_keeps_the_suggestion_of_another_model_where_there_is_no_label(tmp_path: Path) -> None:
+    answers = {"q.responses": ["no"], "q.responses.users": ["u"], "q.responses.status": ["submitted"]}
+    given = {"q.suggestion": "no", "q.suggestion.score": 0.5, "q.suggestion.agent": "llm"}
+    records = [
+        {"id": "r1", "text": "t", **answers, **given},
+        {"id": "r2", "text": "t", **dict.fromkeys(answers), **given},
+        {"id": "r3", "text": "t", **dict.fromkeys(answers)},
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(records))
+    write_back(read_export(tmp_path / "x.json"), ["r1"], ["yes"], [0.75], tmp_path / "back.json")
+    back = [{key: one[key] for key in given} for one in load(tmp_path / "back.json")]
+    ours = {"q.suggestion": "yes", "q.suggestion.score": 0.75, "q.suggestion.agent": "rarevote"}
+    assert back == [ours, given, dict.fromkeys(given)]
+
+
 @pytest.mark.parametrize("platform", [name for name, one in PLATFORMS.items() if one.takes_labels])
 def test_the_command_line_makes_the_round_trip(tmp_path: Path, platform: str) -> None:
     name, question = MAIN[platform]
