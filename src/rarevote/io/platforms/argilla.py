@@ -458,8 +458,8 @@ def _with_suggestion(
     if form == "flat":
         # All records of this form have the same keys; without a label, a suggestion of another model stays.
         named = {"": value, ".score": score, ".agent": agent}
-        given = {**record, **{f"{question}.suggestion{ending}": entry for ending, entry in named.items()}}
-        return {**given, **record} if value is None else given
+        whole = {**record, **{f"{question}.suggestion{ending}": entry for ending, entry in named.items()}}
+        return {**whole, **record} if value is None else whole
     if value is None:
         return record
     if form == "nested":
