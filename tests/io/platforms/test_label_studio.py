@@ -254,6 +254,17 @@ def test_a_page_without_annotations_says_what_to_ask_for(tmp_path: Path) -> None
         read_export(path)
 
 
+# -- annotators ----------------------------------------------------------------------------------------------------
+
+
+def test_a_person_whose_address_changed_is_one_annotator(tmp_path: Path) -> None:
+    people = [{"id": 3, "email": "old@example.org"}, 3, {"id": 3, "email": "new@example.org"}, {"id": 3}, 4]
+    given = [(who, ["x" if n % 2 else "y"]) for n, who in enumerate(people)]
+    records = [{**task(answer)[0], "id": n} for n, answer in enumerate(given)]
+    export = read_export(write(tmp_path / "x.json", records))
+    assert export.worker == ["new@example.org"] * 4 + ["4"]
+
+
 # -- choices about regions -------------------------------------------------------------------------------------------
 
 

@@ -250,10 +250,11 @@ def _annotator(annotation: Mapping[str, Any], where: str, collector: Collector) 
         for key in ("email", "username"):
             name = as_text(completed_by.get(key), f"{where}: completed_by.{key}")
             if name is not None:
-                if number is not None:
-                    # The same person as a bare number elsewhere in the file must not count as two.
-                    collector.aliases[number] = name
-                return name
+                if number is None:
+                    return name
+                # The same person as a bare number, or with an earlier address, elsewhere in the file is not another.
+                collector.aliases[number] = name
+                break
         return number
     if completed_by is None:
         completed_by = annotation.get("created_username")  # before version 1.0
