@@ -366,7 +366,7 @@ def test_an_item_of_which_a_choice_has_no_label_is_left_out(tmp_path: Path, made
     source, question = made(tmp_path)
     export = read_export(source, question=question, multilabel=True)
     back = tmp_path / "back.jsonl"
-    with pytest.warns(RarevoteWarning, match="1 item has no label for some choices and is not written"):
+    with pytest.warns(RarevoteWarning, match="1 item has no label for some choices, so no label is written for it"):
         assert write_back(export, PARTIAL, PARTIAL.values(), [0.8] * 3, back) == 1
     found = {str(one.get("id", one.get("_input_hash"))): chosen(one) for one in lines_of(back)}
     assert {item: labels for item, labels in found.items() if labels} == {"2": [["y"]]}

@@ -168,9 +168,9 @@ def _by_item(
     whole = {item: result for item, result in results.items() if len(result.decided) == n_choices[item]}
     if n_partial := len(results) - len(whole):
         warn_user(
-            f"{counted(n_partial, 'item has', 'items have')} no label for some choices and "
-            f"{'is' if n_partial == 1 else 'are'} not written: {PLATFORMS[export.platform].title} would read such a "
-            "choice as not chosen"
+            f"{counted(n_partial, 'item has', 'items have')} no label for some choices, so no label is written for "
+            f"{'it' if n_partial == 1 else 'them'}: {PLATFORMS[export.platform].title} would read such a choice as "
+            "not chosen"
         )
     return whole
 
