@@ -378,8 +378,7 @@ class ResultEach(_Problems[Result], Framed):
             tasks += [pair_name(item, name) for item in votes.tasks[rows].tolist()]
             labels += one.labels[rows].tolist()
             scores += one.confidence[rows].tolist()
-        model = next(iter(self.parts.values())).fitted.method.method_name
-        return write_back(crowd.export, tasks, labels, scores, path, model_version=model)
+        return write_back(crowd.export, tasks, labels, scores, path)
 
     def _need_labels(self, option: str) -> Crowd:
         if self.fitted.crowd is None:

@@ -115,6 +115,17 @@ def test_names_stay_numbers_where_the_server_shows_none(site: Site, tmp_path: Pa
     assert [one["completed_by"] for one in first["annotations"]] == [2, 3, 4, 5]
 
 
+def test_an_address_that_changed_is_one_name_in_the_file(site: Site, tmp_path: Path) -> None:
+    path, project = tmp_path / "e.json", site.open(1)
+    pull(project, path)
+    number = next(number for number, email in site.fake.people.items() if email == "ann@example.org")
+    site.fake.people[number] = "anna@example.org"
+    site.fake.add(1, {"text": "rail 12"})
+    assert not pull(project, path).whole
+    renamed = {"ann@example.org": "anna@example.org"}
+    assert votes_in(path) == {(task, renamed.get(who, who)): label for (task, who), label in site.votes.items()}
+
+
 def test_our_own_predictions_are_not_pulled(site: Site, tmp_path: Path) -> None:
     """As the vote of a model they would confirm themselves; those of other models come."""
     pushed(site, tmp_path)

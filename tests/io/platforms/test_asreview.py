@@ -86,3 +86,27 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     (tmp_path / "ana.csv").write_text((PEOPLE / "bo.csv").read_text())
     with pytest.raises(InputError, match=r"'ana' has a file already.*worker_from=\"folder\""):
         read([PEOPLE / "ana.csv", tmp_path / "ana.csv"], worker_from="file")
+
+
+@pytest.mark.parametrize("column", ["question", "item"])
+@pytest.mark.parametrize("values", [["RQ1"] * 3, ["RQ1", "", "RQ3"]])
+def test_a_column_with_the_name_of_an_id_that_does_not_identify_records(
+    tmp_path: Path, column: str, values: list[str]
+) -> None:
+    labels = {"ana": "101", "bo": "110"}
+    for name, given in labels.items():
+        # In one of the files the values are ids, which is not enough.
+        own = values if name == "ana" else ["1", "2", "3"]
+        lines = [f"T{n},{own[n]},{n + 7},{given[n]}" for n in range(3)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"title,{column},asreview_group_id,asreview_label", *lines]))
+    crowd = read(tmp_path, worker_from="file")
+    votes = crowd.annotations
+    found = zip(
+        votes.tasks[votes.task_of_annotation()], votes.workers[votes.worker], votes.classes[votes.label], strict=True
+    )
+    assert sorted(found) == sorted((str(n + 7), name, given[n]) for name, given in labels.items() for n in range(3))
+    (tmp_path / "ana.csv").write_text(
+        "\n".join([f"title,{column},asreview_label", *(f"T{n},{values[n]},1" for n in range(3))])
+    )
+    with pytest.raises(InputError, match=f"'{column}' does not identify the records.*asreview_group_id"):
+        read(tmp_path / "ana.csv", worker_from="file")

@@ -32,6 +32,13 @@ def test_one_table_for_each_annotator(tmp_path: Path) -> None:
         assert export.n_records == 6
 
 
+@pytest.mark.parametrize("cell", ["C##Java", "Java#C#", "#a#b"])
+def test_labels_that_contain_the_mark_between_labels(tmp_path: Path, cell: str) -> None:
+    (tmp_path / "ana.csv").write_text(f"id,data,label,Comments\n1,A,x,\n2,B,{cell},\n")
+    with pytest.raises(InputError, match=rf"ana.csv: line 3: '{cell}' can be split .* contains '#'; export as JSONL"):
+        read_export(tmp_path, multilabel=True)
+
+
 def test_tables_without_comments_are_known_by_being_several(tmp_path: Path) -> None:
     for name, label in (("ana", "x"), ("bo", "y")):
         (tmp_path / f"{name}.csv").write_text(f"id,data,label\n1,a,{label}\n")

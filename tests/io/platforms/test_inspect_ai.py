@@ -5,6 +5,7 @@ The archive holds 12 samples, the JSON log 4 samples in two epochs, the table 24
 
 from __future__ import annotations
 
+import csv
 import json
 import zipfile
 from pathlib import Path
@@ -103,6 +104,25 @@ def test_scores_of_several_values_are_questions(tmp_path: Path) -> None:
     )
     assert export.unanswered == ["failed"]
     assert set(read_export(path, question="polite").label) == {"0", "1"}
+
+
+@pytest.mark.parametrize("question", ["correct", "fluent"])
+def test_an_object_of_truth_values_is_not_ticks(tmp_path: Path, question: str) -> None:
+    scores = {
+        (n, judge): {"correct": (n + m) % 2 == 0, "fluent": n % 3 == m}
+        for n in range(6)
+        for m, judge in enumerate("ab")
+    }
+    samples = [
+        {"id": n, "epoch": 1, "scores": {judge: {"value": scores[n, judge]} for judge in "ab"}} for n in range(6)
+    ]
+    (tmp_path / "log.json").write_text(json.dumps(log(samples)))
+    with (tmp_path / "table.csv").open("w", newline="") as handle:
+        cells = [[f"u{n}", "e", n, 1, *(json.dumps(scores[n, judge]) for judge in "ab")] for n in range(6)]
+        csv.writer(handle).writerows([["sample_id", "eval_id", "id", "epoch", "score_a", "score_b"], *cells])
+    expected = sorted((str(n), judge, str(given[question]).lower()) for (n, judge), given in scores.items())
+    for name in ("log.json", "table.csv"):
+        assert found(read_export(tmp_path / name, question=question)) == expected
 
 
 def test_scorers_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:

@@ -252,3 +252,67 @@ def test_a_page_without_annotations_says_what_to_ask_for(tmp_path: Path) -> None
     path = write(tmp_path / "page.json", {"tasks": bare, "total": 1})
     with pytest.raises(InputError, match="fields=all"):
         read_export(path)
+
+
+# -- annotators ----------------------------------------------------------------------------------------------------
+
+
+def test_a_person_whose_address_changed_is_one_annotator(tmp_path: Path) -> None:
+    people = [{"id": 3, "email": "old@example.org"}, 3, {"id": 3, "email": "new@example.org"}, {"id": 3}, 4]
+    given = [(who, ["x" if n % 2 else "y"]) for n, who in enumerate(people)]
+    records = [{**task(answer)[0], "id": n} for n, answer in enumerate(given)]
+    export = read_export(write(tmp_path / "x.json", records))
+    assert export.worker == ["new@example.org"] * 4 + ["4"]
+
+
+# -- choices about regions -------------------------------------------------------------------------------------------
+
+
+def _short(path: Path, records: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".json":
+        return write(path, records)
+    with path.open("w", newline="") as handle:
+        table = csv.DictWriter(handle, list(records[0]))
+        table.writeheader()
+        for one in records:
+            table.writerow({k: json.dumps(v) if isinstance(v, (list, dict)) else v for k, v in one.items()})
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.csv"])
+@pytest.mark.parametrize("single_first", [True, False])
+def test_a_choice_about_regions_of_which_an_annotation_has_one(
+    tmp_path: Path, name: str, *, single_first: bool
+) -> None:
+    given = ["pos", ["neg", "pos"], ["neg", "pos", "neg"], "pos"]
+    about = given if single_first else given[::-1]
+    moods = ["good", "bad", "good", "good"]
+    records = [record(n // 2, n % 2, sent=about[n], mood=moods[n]) for n in range(4)]
+    path = _short(tmp_path / name, records)
+    with pytest.raises(InputError, match="'sent' is asked about regions"):
+        read_export(path, question="sent")
+    # The other control is the only question.
+    assert read_export(path).questions == ("mood",)
+    assert rows(path) == [(str(n // 2), str(n % 2), moods[n]) for n in range(4)]
+    for one in records:
+        del one["mood"]
+    with pytest.raises(InputError, match=r"no choice control has answers; found: 'sent' \(choices of regions\)"):
+        read_export(_short(tmp_path / name, records))
+
+
+def test_choices_about_painted_regions(tmp_path: Path) -> None:
+    value = {"imageDataURL": "data:image/png;base64,x"}
+    path = write(
+        tmp_path / "x.json",
+        [
+            {"id": 1, "data": {"t": "a"}, "annotations": [
+                {"completed_by": who, "result": [
+                    {"id": f"r{who}", "from_name": "m", "to_name": "t", "type": "bitmask",
+                     "value": {**value, "bitmasklabels": ["L"]}},
+                    {"id": f"r{who}", "from_name": "d", "to_name": "t", "type": "choices",
+                     "value": {**value, "choices": [choice]}}]}
+                for who, choice in ((3, "x"), (4, "y"))]}
+        ],
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"'d' \(choices of regions\)"):
+        read_export(path)

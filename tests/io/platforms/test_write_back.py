@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rarevote import MajorityVote
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.io.platforms import PLATFORMS, Export, export_annotations, read_export
 from rarevote.io.platforms.write_back import check_way_back, write_back
 from tests.command import rarevote, rows
@@ -230,6 +230,30 @@ def test_doccano_round_trip(tmp_path: Path, name: str) -> None:
     assert {task for task, (label, _) in results.items() if label != "no"} <= told.keys()
 
 
+def test_doccano_keeps_the_data_of_a_document(tmp_path: Path) -> None:
+    source, back = tmp_path / "ana.jsonl", tmp_path / "back.jsonl"
+    data = {"id": 1, "text": "A", "category": "news", "score": 5, "labelled_by": "the crew"}
+    source.write_text(json.dumps({**data, "label": ["pos"], "cats": ["x"], "Comments": []}))
+    write_back(read_export(source, question="label"), ["1"], ["neg"], [0.75], back)
+    (line,) = lines_of(back)
+    assert line == {**data, "label": ["neg"], "score_": 0.75, "labelled_by_": "rarevote"}
+
+
+def test_argilla_keeps_the_suggestion_of_another_model_where_there_is_no_label(tmp_path: Path) -> None:
+    answers = {"q.responses": ["no"], "q.responses.users": ["u"], "q.responses.status": ["submitted"]}
+    given = {"q.suggestion": "no", "q.suggestion.score": 0.5, "q.suggestion.agent": "llm"}
+    records = [
+        {"id": "r1", "text": "t", **answers, **given},
+        {"id": "r2", "text": "t", **dict.fromkeys(answers), **given},
+        {"id": "r3", "text": "t", **dict.fromkeys(answers)},
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(records))
+    write_back(read_export(tmp_path / "x.json"), ["r1"], ["yes"], [0.75], tmp_path / "back.json")
+    back = [{key: one[key] for key in given} for one in load(tmp_path / "back.json")]
+    ours = {"q.suggestion": "yes", "q.suggestion.score": 0.75, "q.suggestion.agent": "rarevote"}
+    assert back == [ours, given, dict.fromkeys(given)]
+
+
 @pytest.mark.parametrize("platform", [name for name, one in PLATFORMS.items() if one.takes_labels])
 def test_the_command_line_makes_the_round_trip(tmp_path: Path, platform: str) -> None:
     name, question = MAIN[platform]
@@ -253,3 +277,96 @@ def test_four_platforms_take_labels() -> None:
     assert able == {"label-studio", "argilla", "prodigy", "doccano"}
     shown = " ".join(rarevote("aggregate", "--help").stdout.replace("│", " ").split())
     assert "Label Studio, Argilla, Prodigy and doccano" in shown
+
+
+# -- several choices of an item --------------------------------------------------------------------------------------
+
+
+def prodigy_answers(path: Path, *given: tuple[int, str, str, str]) -> Path:
+    """Yes/no lines: item, label, annotator, answer."""
+    lines = [
+        {"text": "t", "label": label, "answer": answer, "_input_hash": item, "_task_hash": 1, "_annotator_id": who}
+        for item, label, who, answer in given
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_a_yes_or_no_without_a_label_has_no_line_and_each_line_its_own_score(tmp_path: Path) -> None:
+    given = [(1, "POS", who, "accept") for who in "abcd"] + [(1, "FOOD", who, "ignore") for who in "ab"]
+    given += [(2, "POS", who, "reject" if who < "d" else "accept") for who in "abcd"]
+    given += [(2, "FOOD", "a", "accept"), (2, "FOOD", "b", "reject")]
+    source, out, back = prodigy_answers(tmp_path / "x.jsonl", *given), tmp_path / "o.csv", tmp_path / "b.jsonl"
+    options = ("--multilabel", "-m", "majority-vote", "--abstain-below", "0.6", "--out", out, "--back-out", back)
+    rarevote("aggregate", source, *options)
+    # The result file is the oracle: a line for each of its labels, with the confidence of that row.
+    answers = {"yes": "accept", "no": "reject"}
+    expected = {row["task"]: (answers[row["label"]], float(row["confidence"]))
+                for row in rows(out.read_text()) if row["label"]}  # fmt: skip
+    written = lines_of(back)
+    found = {f"{line['_input_hash']}:{line['label']}": (line["answer"], line["meta"]["score"]) for line in written}
+    assert found.keys() == {"1:POS", "2:POS"}
+    assert {task: answer for task, (answer, _) in found.items()} == {"1:POS": "accept", "2:POS": "reject"}
+    for task, (answer, score) in expected.items():
+        assert found[task] == (answer, pytest.approx(score, abs=1e-6))
+    # The name of our answers is the same for every method, by which pull leaves them out.
+    assert {line["_annotator_id"] for line in written} == {"rarevote"}
+
+
+PARTIAL = {"1:x": "yes", "2:x": "no", "2:y": "yes"}
+
+
+def _label_studio(path: Path) -> tuple[Path, str]:
+    def ticked(who: int, *names: str) -> dict[str, Any]:
+        entry = {"id": "a", "from_name": "d", "to_name": "t", "type": "choices", "value": {"choices": list(names)}}
+        return {"completed_by": who, "result": [entry]}
+
+    tasks: list[dict[str, Any]] = [
+        {"id": n, "data": {}, "annotations": [ticked(1, "x"), ticked(2, "y")]} for n in (1, 2)
+    ]
+    (path / "x.json").write_text(json.dumps(tasks))
+    return path / "x.json", "d"
+
+
+def _prodigy(path: Path) -> tuple[Path, str]:
+    options = [{"id": "x"}, {"id": "y"}]
+    lines = [
+        {"options": options, "accept": [name], "answer": "accept", "_input_hash": n, "_task_hash": n,
+         "_annotator_id": name}
+        for n in (1, 2) for name in "xy"
+    ]  # fmt: skip
+    (path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path / "x.jsonl", "accept"
+
+
+def _doccano(path: Path) -> tuple[Path, str]:
+    (path / "members").mkdir()
+    for name in "xy":
+        lines = [{"id": n, "text": "t", "label": [name], "Comments": []} for n in (1, 2)]
+        (path / "members" / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path / "members", "label"
+
+
+def _argilla(path: Path) -> tuple[Path, str]:
+    answers = {"q.responses": [["x"], ["y"]], "q.responses.users": ["a", "b"], "q.responses.status": ["submitted"] * 2}
+    (path / "x.json").write_text(json.dumps([{"id": str(n), "text": "t", **answers} for n in (1, 2)]))
+    return path / "x.json", "q"
+
+
+@pytest.mark.parametrize(
+    ("made", "chosen"),
+    [
+        (_label_studio, lambda one: [e["value"]["choices"] for p in one["predictions"] for e in p["result"]]),
+        (_prodigy, lambda one: [one["accept"]]),
+        (_doccano, lambda one: [one["label"]] if "labelled_by" in one else []),
+        (_argilla, lambda one: [one["q.suggestion"]] if one["q.suggestion.agent"] else []),
+    ],
+)
+def test_an_item_of_which_a_choice_has_no_label_is_left_out(tmp_path: Path, made: Any, chosen: Any) -> None:
+    source, question = made(tmp_path)
+    export = read_export(source, question=question, multilabel=True)
+    back = tmp_path / "back.jsonl"
+    with pytest.warns(RarevoteWarning, match="1 item has no label for some choices, so no label is written for it"):
+        assert write_back(export, PARTIAL, PARTIAL.values(), [0.8] * 3, back) == 1
+    found = {str(one.get("id", one.get("_input_hash"))): chosen(one) for one in lines_of(back)}
+    assert {item: labels for item, labels in found.items() if labels} == {"2": [["y"]]}

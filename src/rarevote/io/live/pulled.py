@@ -159,7 +159,8 @@ def _write(path: Path, tasks: Iterable[Mapping[str, Any]], people: Mapping[int, 
 
 
 def _named(annotation: Mapping[str, Any], people: Mapping[int, str]) -> dict[str, Any]:
-    number = annotation.get("completed_by")
+    who = annotation.get("completed_by")
+    number = who.get("id") if isinstance(who, dict) else who
     if not isinstance(number, int) or number not in people:
         return dict(annotation)
     return {**annotation, "completed_by": {"id": number, "email": people[number]}}

@@ -456,9 +456,10 @@ def _with_suggestion(
     """A record without its answers and with a suggestion, in the record's own form; value None for none."""
     form, record = form_of(fields), _without_answers(fields)
     if form == "flat":
-        # All records of this form have the same keys.
+        # All records of this form have the same keys; without a label, a suggestion of another model stays.
         named = {"": value, ".score": score, ".agent": agent}
-        return {**record, **{f"{question}.suggestion{ending}": entry for ending, entry in named.items()}}
+        whole = {**record, **{f"{question}.suggestion{ending}": entry for ending, entry in named.items()}}
+        return {**whole, **record} if value is None else whole
     if value is None:
         return record
     if form == "nested":

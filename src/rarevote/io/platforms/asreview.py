@@ -3,8 +3,8 @@
 A label is 1 (relevant) or 0; records that were not seen have none, and are items without votes. A project is screened
 by one person, or by several who each label other records: ``asreview_user_email`` and
 ``asreview_user_name`` name the person, but only a server with accounts writes them. Otherwise the exports of several
-people are given together, and a worker is the name of a file. A task is the user's own id of a record, or else the
-number of its group, which is the same in every project of one dataset.
+people are given together, and a worker is the name of a file. A task is the user's own id of a record, if no two
+records of a file share it, or else the number of its group, which is the same in every project of one dataset.
 """
 
 from __future__ import annotations
@@ -35,11 +35,9 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     tables = [(open_table(part), named_by and person_of_part(part, named_by)) for part in files.parts]
     for table, _ in tables:
         table.need("the label", _LABEL, advice="Give exports of ASReview only")
-    tasks = {_task_column(table) for table, _ in tables}
-    if len(tasks) > 1:
-        raise InputError(f"{files.path}: the files identify records by different columns ({', '.join(sorted(tasks))})")
+    task = _task_column([table for table, _ in tables], collector)
     for table, person in tables:
-        _read_rows(table, next(iter(tasks)), person, collector)
+        _read_rows(table, task, person, collector)
     one_each = how('worker_from="file"', "--worker-from file")
     return collector.finish(
         "asreview",
@@ -48,13 +46,40 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     )
 
 
-def _task_column(table: PlatformTable) -> str:
-    """The column of the record ids: the only one with such a name, or the number of the group."""
-    own = [name for name in table.header if may_be("task", name)]
-    found = own[0] if len(own) == 1 else table.find(_GROUP, "")  # the last is the number of the row
+def _task_column(tables: list[PlatformTable], collector: Collector) -> str:
+    """The column of the record ids: the only one with such a name and ids, or the number of the group."""
+    own: set[str] = set()
+    for table in tables:
+        named = [name for name in table.header if may_be("task", name)]
+        own.add(named[0] if len(named) == 1 else _group(table))
+    if len(own) > 1:
+        raise InputError(
+            f"{collector.title}: the files identify records by different columns ({', '.join(sorted(own))})"
+        )
+    (task,) = own
+    # "question" can be the same text in all rows.
+    if may_be("task", task) and not all(_identifies(table, task) for table in tables):
+        if any(_GROUP not in table.header for table in tables):
+            raise InputError(
+                f"{collector.title}: {task!r} does not identify the records, because values are repeated or empty; "
+                f"export with {_GROUP}, or rename the column"
+            )
+        collector.notes.append(f"values of {task!r} are repeated or empty, so a task is {_GROUP}")
+        return _GROUP
+    return task
+
+
+def _group(table: PlatformTable) -> str:
+    found = table.find(_GROUP, "")  # the last is the number of the row
     if found is None:
         raise InputError(f"{table.title}: no column identifies the records; export with {_GROUP}")
     return found
+
+
+def _identifies(table: PlatformTable, column: str) -> bool:
+    """Whether every record has a value of its own in a column."""
+    values = [row[column].strip() for _, row in table.rows()]
+    return all(values) and len(set(values)) == len(values)
 
 
 def _read_rows(table: PlatformTable, named: str, person: str | None, collector: Collector) -> None:

@@ -19,6 +19,8 @@ YES, NO = "yes", "no"
 MODEL = "model:"
 #: the name of our predictions on platforms, for any method
 MODEL_NAME = "rarevote"
+#: the key of an export's details that says that each of its records is about one choice
+ONE_CHOICE = "one_choice"
 ALL = "all"  # instead of a question: all that look like a choice
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 

@@ -155,13 +155,13 @@ class Collector:
             find: returns the value of a column to show, or ABSENT.
             empty_is_no: whether choosing nothing means no to every choice, which only counts with ``multilabel``, and
                 if the user does not say what it means.
-            asked: the choices that the annotator was asked about, if not all.
+            asked: the choices that the annotator was asked about, if not all; then choosing nothing is an explicit no.
         """
         if worker is None:
             self.leave_out(NO_ANNOTATOR)
             return
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
-        if not kept:
+        if not kept and (asked is None or choices):
             says_no = empty_is_no if self.options.nothing_ticked is None else self.options.nothing_ticked == "no"
             if not (self.options.multilabel and says_no):
                 self.leave_out(NO_ANSWER)
@@ -189,7 +189,7 @@ class Collector:
 
     def gold(self, task: str, choices: Sequence[str]) -> None:
         """Record a gold label."""
-        kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
+        kept = tuple(sorted({name for name in choices if not is_missing(name)}))  # in any order, they are the same
         if kept or self.options.multilabel:
             self._gold.setdefault(task, set()).add(kept)
 

@@ -113,13 +113,21 @@ def _rows(table: PlatformTable) -> Iterator[tuple[str, dict[str, Any]]]:
             together = [cells, *(row for _, row in others)]
             document["annotations"] = [{"label": row["label"], "user": row["user"]} for row in together]
         else:
-            document["label"] = _names_in_cell(cells["label"])
+            document["label"] = _names_in_cell(cells["label"], where)
         yield where, document
 
 
-def _names_in_cell(cell: str) -> list[str]:
+def _names_in_cell(cell: str, where: str) -> list[str]:
     names = cell.split(_BETWEEN_LABELS)
-    return names if all(name.strip() for name in names) else [cell]  # a label can be called C#
+    filled = sum(bool(name.strip()) for name in names)
+    if filled == len(names):
+        return names
+    if filled > 1:
+        raise InputError(
+            f"{where}: {cell!r} can be split into labels in several ways, because a label contains "
+            f"{_BETWEEN_LABELS!r}; export as JSONL"
+        )
+    return [cell]  # a label can be called C#
 
 
 def _read_document(
@@ -193,7 +201,8 @@ def _read_old(
 # labels back: lines that it imports
 
 
-_OF_ANNOTATORS = ("annotations", "annotation_approver", "user", "Comments", *QUESTIONS)
+_OF_ANNOTATORS = ("annotations", _APPROVER, "user", "Comments")
+_METHOD, _SCORE = "labelled_by", "score"  # our keys
 
 
 def check(_: Mapping[str, Any]) -> None:
@@ -212,10 +221,22 @@ def labelled(
                 continue
             seen.add(task)
             result = results.get(task)
-            kept = {key: value for key, value in record.items() if key not in _OF_ANNOTATORS}
+            kept = {key: value for key, value in record.items() if not _is_answer(key, value)}
             kept[export.question] = [] if result is None else result.labels
             if result is not None:
-                kept["labelled_by"] = model_version
+                kept[_free(_METHOD, record)] = model_version
                 if result.score is not None:
-                    kept["score"] = result.score
+                    kept[_free(_SCORE, record)] = result.score
             yield kept, result is not None
+
+
+def _is_answer(key: str, value: Any) -> bool:
+    """Whether a key of a document has what annotators wrote; a text in ``category`` is data."""
+    return key in _OF_ANNOTATORS or (key in QUESTIONS and isinstance(value, list))
+
+
+def _free(name: str, record: Mapping[str, Any]) -> str:
+    """A name for our key that the document does not have."""
+    while name in record:
+        name += "_"
+    return name

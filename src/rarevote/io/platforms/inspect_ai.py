@@ -20,7 +20,7 @@ from rarevote.io.platforms.base import Export, as_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
 from rarevote.io.platforms.json_stream import walk_json
-from rarevote.io.platforms.table_records import json_in_cell, open_table
+from rarevote.io.platforms.table_records import open_table, value_in_cell
 from rarevote.io.read.columns import match_columns, name_annotators
 from rarevote.io.read.options import ReadOptions
 
@@ -183,7 +183,7 @@ def _value_in(cell: str) -> Any:
     text = cell.strip()
     if text in ("", "True", "False"):
         return text == "True" if text else None
-    return float(text) if _NUMBER.fullmatch(text) else json_in_cell(text)
+    return float(text) if _NUMBER.fullmatch(text) else value_in_cell(text)
 
 
 def _named(where: str, record: Mapping[str, Any], scores: dict[str, Any], uuid: Any) -> _Sample:

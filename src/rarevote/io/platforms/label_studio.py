@@ -250,10 +250,11 @@ def _annotator(annotation: Mapping[str, Any], where: str, collector: Collector) 
         for key in ("email", "username"):
             name = as_text(completed_by.get(key), f"{where}: completed_by.{key}")
             if name is not None:
-                if number is not None:
-                    # The same person as a bare number elsewhere in the file must not count as two.
-                    collector.aliases[number] = name
-                return name
+                if number is None:
+                    return name
+                # The same person as a bare number, or with an earlier address, elsewhere in the file is not another.
+                collector.aliases[number] = name
+                break
         return number
     if completed_by is None:
         completed_by = annotation.get("created_username")  # before version 1.0
@@ -299,7 +300,7 @@ def read_short(part: Part, path: Path, options: ReadOptions) -> Export:
     if options.include_predictions and not options.prediction_columns:
         raise ParameterError(f"{part.title}: only Label Studio's full JSON export has predictions; export as JSON")
     collector, controls = Collector(part.title, options), Controls()
-    questions = _questions(part, options)
+    questions, controls.of_regions = _questions(part, options)
     for number, (where, record) in enumerate(_records(part), 1):
         collector.n_records = number
         _read_record(record, where, questions, collector, controls)
@@ -329,15 +330,22 @@ def _records(part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
 # which keys are questions
 
 
-def _questions(part: Part, options: ReadOptions) -> list[str]:
+def _questions(part: Part, options: ReadOptions) -> tuple[list[str], set[str]]:
+    """The keys that are questions, and those that are asked about regions by at least one annotation."""
     found: dict[str, None] = {}
+    of_regions: set[str] = set()
     keys: dict[str, None] = {}
     first: dict[str, dict[str, int]] = {}
     for _, record in _records(part):
         keys.update(dict.fromkeys(record))
         found.update(dict.fromkeys(_between(list(record))))
         found.update(dict.fromkeys(_differing(record, first)))
-        found.update((key, None) for key in record if key not in _OWN and key not in found and _is_result(record[key]))
+        for key in record.keys() - _OWN - (found.keys() & of_regions):
+            value = _decoded(record[key])
+            if _is_result(value):
+                found[key] = None
+            if isinstance(value, (list, dict)) and value and _result(value)[2]:
+                of_regions.add(key)
     if options.question is not None and options.question in keys:
         found[options.question] = None
     if not found and options.question in (None, ALL):
@@ -345,7 +353,7 @@ def _questions(part: Part, options: ReadOptions) -> list[str]:
             f"{part.title}: cannot find the column of answers. None differs between the annotations of a task. Name "
             f"it: {name_question('...')}; the columns are {shown_names([key for key in keys if key not in _OWN])}"
         )
-    return [key for key in keys if key in found]
+    return [key for key in keys if key in found], of_regions
 
 
 def _between(keys: list[str]) -> list[str]:
@@ -370,7 +378,6 @@ def _differing(record: Mapping[str, Any], first: dict[str, dict[str, int]]) -> l
 
 def _is_result(value: Any) -> bool:
     """Whether a value is that of a result and not data that was shown."""
-    value = _decoded(value)
     results = value if isinstance(value, list) else [value]
     return bool(results) and all(isinstance(one, dict) and kind_of(one) is not None for one in results)
 
@@ -408,17 +415,23 @@ def _read_record(
 def _answer(name: str, value: Any, where: str, collector: Collector, controls: Controls) -> list[str]:
     if value is None or value in ("", []):
         return []
+    value, kind, of_region = _result(value)
+    # An annotation with a single region does not show that its answer is about a region; others do.
+    of_region |= name in controls.of_regions
+    answer = controls.answer(name, kind or "other", value, where, collector, of_region=of_region)
+    return answer or []
+
+
+def _result(value: Any) -> tuple[Any, str | None, bool]:
+    """The value of a result as in the full export, its kind, and whether it is about regions."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         (value,) = value
     if isinstance(value, list):
         # Several results of one control: a control has one for the task, or one for each of its regions.
-        value, of_region, kind = {}, True, "choices" if not isinstance(value[0], dict) else kind_of(value[0])
-    elif isinstance(value, dict):
-        of_region, kind = is_of_region(value), kind_of(value)
-    else:
-        value, of_region, kind = {"choices": [value]}, False, "choices"
-    answer = controls.answer(name, kind or "other", value, where, collector, of_region=of_region)
-    return answer or []
+        return {}, "choices" if not isinstance(value[0], dict) else kind_of(value[0]), True
+    if isinstance(value, dict):
+        return value, kind_of(value), is_of_region(value)
+    return {"choices": [value]}, "choices", False
 
 
 def _short_annotator(value: Any, where: str) -> str | None:

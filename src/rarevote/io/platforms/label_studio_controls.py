@@ -15,7 +15,7 @@ PATH_MARK = " / "  # between the levels of a taxonomy, or of choices within choi
 _ASKED = ("choices", "taxonomy")
 _ON_REQUEST = ("rating", "number", "pairwise")
 _REGION_KEYS = frozenset(
-    {"x", "y", "start", "end", "points", "rle", "sequence", "ranges", "vertices", "item_index"}
+    {"x", "y", "start", "end", "points", "rle", "imageDataURL", "sequence", "ranges", "vertices", "item_index"}
 )  # fmt: skip
 _VALUE_KEYS = {"pairwise": "selected"}  # otherwise the key is the kind
 

@@ -61,11 +61,11 @@ class _Question:
 
     Attributes:
         values: name of the answer, for each item; the item is "" if the HIT is the item.
-        options: whether the answers are ticks of options.
+        options: the options that anyone answered, if the answers are ticks of options.
     """
 
     values: dict[str, str] = field(default_factory=dict)
-    options: bool = False
+    options: set[str] = field(default_factory=set)
 
 
 class _Answers:
@@ -115,7 +115,7 @@ def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Quest
     single: dict[str, _Question] = {}
     for (name, option), is_tick in ticks.items():
         if option and is_tick:
-            single.setdefault(name, _Question({"": name}, options=True))
+            single.setdefault(name, _Question({"": name})).options.add(option)
         else:
             full = f"{name}.{option}" if option else name
             single.setdefault(full, _Question({"": full}))
@@ -138,8 +138,9 @@ def _join_items(single: Mapping[str, _Question], inputs: Iterable[str]) -> dict[
             joined[name] = question
         else:
             members = patterns[pattern]
-            options = all(single[member].options for member in members.values())
-            joined.setdefault(_shown_pattern(pattern), _Question(dict(members), options))
+            options = [single[member].options for member in members.values()]
+            together = set().union(*options) if all(options) else set()
+            joined.setdefault(_shown_pattern(pattern), _Question(dict(members), together))
     return joined
 
 
@@ -234,6 +235,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
         # An assignment marked for rejection may not have been uploaded yet.
         status = "rejected" if text_in(row, "Reject", "reject") else text_in(row, *_STATUS).lower()
         given = answers.of(row, where)
+        ticked = bool(question.options)
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
             find = _finder(row, item, numbered)
@@ -245,7 +247,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
                 collector.leave_out(base.REJECTED if status == "rejected" else f"status {status}")
                 continue
             choices = _choices(given, answer, question, f"{where}, {_ANSWER}{answer}")
-            collector.vote(task, text_in(row, *_WORKER) or None, choices, where, find, empty_is_no=question.options)
+            collector.vote(task, text_in(row, *_WORKER) or None, choices, where, find, empty_is_no=ticked)
     if alike:
         collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; each is a separate task here")
 
@@ -272,11 +274,15 @@ def _raw_choices(given: Mapping[tuple[str, str], str], name: str, question: _Que
         value = given.get((name, ""), "") or given.get((plain, option), "")
         # A name from taskAnswers can have dots in both of its parts.
         return value or next((text for key, text in given.items() if ".".join(filter(None, key)) == name), "")
-    options = {option: value for (asked, option), value in given.items() if asked == name and option and value}
-    if len(options) == 1:
-        # A single box is a separate question: ticked or not.
-        return [value.lower() for value in options.values()]
-    return [option for option, value in options.items() if _TICKS.get(value.lower())]
+    options = {
+        option: value.lower()
+        for (asked, option), value in given.items()
+        if asked == name and value and option in question.options
+    }
+    if len(question.options) == 1:
+        # A single box is a separate question: ticked or not. A row can have only the boxes that were ticked.
+        return list(options.values())
+    return [option for option, value in options.items() if _TICKS.get(value)]
 
 
 def _finder(row: Mapping[str, str], item: str, numbered: Mapping[str, Mapping[str, str]]) -> Callable[[str], Any]:

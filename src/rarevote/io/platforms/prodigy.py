@@ -134,6 +134,8 @@ def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where
     taken = collector.takes(answer.question)
     asked = answer.asked if taken and collector.options.multilabel else None
     collector.item(task, find, asked=asked)
+    if asked is not None:
+        collector.details[base.ONE_CHOICE] = True
     if not taken:
         return
     if isinstance(record.get("versions"), list):
@@ -167,7 +169,7 @@ def labelled(
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """One line for each item (and each label of yes/no questions) that has an answer.
 
-    An item without an answer is left out: ``db-in`` would read it as accepted.
+    An item (or a label of it) without an answer is left out: ``db-in`` would read it as accepted.
     """
     seen: set[tuple[str, str]] = set()
     for _, where, record in walk_objects(files.only(), "an answer", "line"):
@@ -177,15 +179,16 @@ def labelled(
             continue
         label = asked.asked if export.multilabel and asked.asked is not None else ""
         result = results.get(task)
-        if (task, label) in seen or result is None:
+        if (task, label) in seen or result is None or (label and label not in result.decided):
             continue
         seen.add((task, label))
         kept = {key: value for key, value in record.items() if key not in _OF_AN_ANSWER}
         kept |= _answered(export, asked.asked, result)
         kept |= {"_annotator_id": model_version, "_session_id": model_version}
-        if result.score is not None:
+        score = result.decided[label][1] if label else result.score
+        if score is not None:
             meta = record.get("meta")
-            kept["meta"] = {**(meta if isinstance(meta, Mapping) else {}), "score": result.score}
+            kept["meta"] = {**(meta if isinstance(meta, Mapping) else {}), "score": score}
         yield kept, True
 
 

@@ -144,19 +144,28 @@ def finder(row: Mapping[str, str], *prefixes: str) -> Callable[[str], Any]:
     return find
 
 
-def json_in_cell(cell: str) -> Any:
-    """The value of a cell: a JSON value, a list of the ticked options, or the text itself.
+def value_in_cell(cell: str) -> Any:
+    """The value of a cell: a JSON list or object, or the text itself.
 
-    >>> json_in_cell('{"a": true, "b": false}'), json_in_cell("[x] marks the spot")
-    (['a'], '[x] marks the spot')
+    >>> value_in_cell('{"a": true}'), value_in_cell("[x] marks the spot")
+    ({'a': True}, '[x] marks the spot')
     """
     text = cell.strip()
     if text[:1] not in ("[", "{"):
         return text
     try:
-        value = parse_json(text)
+        return parse_json(text)
     except ValueError:
         return text  # a label can begin with a bracket
+
+
+def json_in_cell(cell: str) -> Any:
+    """The value of a cell as of :func:`value_in_cell`, for an object of ticks the list of the ticked options.
+
+    >>> json_in_cell('{"a": true, "b": false}'), json_in_cell("[x] marks the spot")
+    (['a'], '[x] marks the spot')
+    """
+    value = value_in_cell(cell)
     if isinstance(value, dict) and all(isinstance(tick, bool) for tick in value.values()):
         return [name for name, tick in value.items() if tick]
     return value

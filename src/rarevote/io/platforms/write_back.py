@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,10 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array
-from rarevote.crowd.words import listed
-from rarevote.errors import InputError, ParameterError
+from rarevote.crowd.words import counted, listed
+from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.platforms import PLATFORMS
-from rarevote.io.platforms.base import ABSENT, MODEL_NAME, YES, Export, shown_text
+from rarevote.io.platforms.base import ABSENT, MODEL_NAME, ONE_CHOICE, YES, Export, shown_text
 from rarevote.io.platforms.containers import open_export
 from rarevote.io.platforms.export_files import ExportFiles
 from rarevote.io.write.atomic import replacing
@@ -31,10 +32,23 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 
 @dataclass(frozen=True)
 class ItemLabels:
-    """The aggregated answer to one item: the chosen labels, and the probability of each."""
+    """The aggregated answer to one item.
 
-    labels: list[str]
-    scores: list[float | None]
+    Attributes:
+        decided: yes or no to each choice that has a label, and its score; otherwise yes to the label of the item.
+    """
+
+    decided: dict[str, tuple[str, float | None]]
+
+    @property
+    def labels(self) -> list[str]:
+        """The chosen labels."""
+        return [choice for choice, (answer, _) in self.decided.items() if answer == YES]
+
+    @property
+    def scores(self) -> list[float | None]:
+        """The probability of each chosen label."""
+        return [score for answer, score in self.decided.values() if answer == YES]
 
     @property
     def score(self) -> float | None:
@@ -133,20 +147,32 @@ def _write(records: Iterator[tuple[dict[str, Any], bool]], handle: IO[str], *, a
 def _by_item(
     export: Export, tasks: Iterable[Any], labels: Iterable[Any], scores: Iterable[float | None]
 ) -> dict[str, ItemLabels]:
-    """Results by item of the platform; the yes/no problems of one item are combined into one answer."""
+    """Results by item of the platform; the yes/no problems of one item are combined into one answer.
+
+    An item of which a choice has no label is left out, unless each record of the platform is about one choice.
+    """
     rows = list(zip(map(str, tasks), map(str, labels), map(_finite, scores), strict=True))
     if not export.multilabel:
-        return {task: ItemLabels([label], [score]) for task, label, score in rows}
-    parts = dict(zip(export.task, zip(export.shown["item"], export.shown["choice"], strict=True), strict=True))
+        return {task: ItemLabels({label: (YES, score)}) for task, label, score in rows}
+    parts: dict[str, tuple[str, str]] = {}
+    for problems, shown in ((export.task, export.shown), (export.unanswered, export.shown_unanswered)):
+        parts.update(zip(problems, zip(shown["item"], shown["choice"], strict=True), strict=True))
     results: dict[str, ItemLabels] = {}
     for task, label, score in rows:
         if task in parts:
             item, choice = parts[task]
-            result = results.setdefault(item, ItemLabels([], []))
-            if label == YES:
-                result.labels.append(choice)
-                result.scores.append(score)
-    return results
+            results.setdefault(item, ItemLabels({})).decided[choice] = label, score
+    if export.details.get(ONE_CHOICE):
+        return results
+    n_choices = Counter(item for item, _ in parts.values())
+    whole = {item: result for item, result in results.items() if len(result.decided) == n_choices[item]}
+    if n_partial := len(results) - len(whole):
+        warn_user(
+            f"{counted(n_partial, 'item has', 'items have')} no label for some choices, so no label is written for "
+            f"{'it' if n_partial == 1 else 'them'}: {PLATFORMS[export.platform].title} would read such a choice as "
+            "not chosen"
+        )
+    return whole
 
 
 def _finite(score: float | None) -> float | None:
