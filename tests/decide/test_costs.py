@@ -53,6 +53,13 @@ def test_costs_of_pandas_are_read_by_their_names(costs: Any) -> None:
     assert cost_matrix(costs, NAMES).tolist() == [[0.0, 20.0], [1.0, 0.0]]
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_a_numpy_matrix_holds_costs_as_an_array_does() -> None:
+    costs = cost_matrix(np.matrix([[0, 20], [1, 0]]), NAMES)
+    assert type(costs) is np.ndarray
+    assert costs.tolist() == [[0.0, 20.0], [1.0, 0.0]]
+
+
 def test_numbers_and_truth_values_name_costs_as_in_a_mapping() -> None:
     frame = pd.DataFrame([[0, 20], [1, 0]], index=[1, 0], columns=[1, 0])
     pairs = {(1, 0): 20, (0, 1): 1}

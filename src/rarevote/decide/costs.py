@@ -56,7 +56,7 @@ def cost_matrix(costs: Costs, classes: NDArray[Any]) -> FloatArray:
     if hasattr(costs, "columns") and not _is_numbered(costs, names):
         return _from_pairs(_frame_pairs(costs, classes), classes, "the costs")
     try:
-        matrix = np.ma.filled(np.ma.array(costs, dtype=np.float64), np.nan)
+        matrix = np.asarray(np.ma.filled(np.ma.array(costs, dtype=np.float64), np.nan))
     except (TypeError, ValueError):
         raise ParameterError(f"a cost matrix must hold numbers, got {costs!r}") from None
     if matrix.shape != (len(names), len(names)):
