@@ -578,3 +578,16 @@ def test_short_rows_on_every_platforms_table(
     path.write_text(text + mark.join(["x"] * 12) + "\n")
     with pytest.raises(InputError, match=rf"line {text.count(chr(10)) + 1} has 12 cells, the header has \d"):
         read_export(path, platform=platform)
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    "name", ["mturk.csv", "appen.csv", "toloka.tsv", "asreview_people/ana.csv", "label_studio.csv"]
+)
+def test_a_header_repeated_in_a_table_of_a_platform_is_refused(name: str, mark: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text(encoding="utf-8").removeprefix("\ufeff").rstrip("\n") + "\n"
+    path = tmp_path / Path(name).name
+    path.write_text(f"{text}{mark}{text}", encoding="utf-8")
+    line = text.count("\n") + 1
+    with pytest.raises(InputError, match=rf"the header is repeated in line {line}: remove it there"):
+        read_export(path, worker_from="file" if "asreview" in name else None)

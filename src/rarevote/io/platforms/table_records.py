@@ -20,6 +20,7 @@ from rarevote.io.read.csv_text import Dialect
 
 MAX_LINE = 16 << 20  # bytes
 _BETWEEN_INPUTS = " | "
+_COLUMNS_OF_HEADER = 2  # a single cell can be equal to the name of its column by chance
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class PlatformTable:
         in, and its rows do not.
 
         Raises:
-            InputError: a row has more cells than the header, or fewer than are needed, or its quotes do not close.
+            InputError: a row has more cells than the header, or fewer than are needed, or its quotes do not close, or
+                it is the header again.
         """
         width, least = len(self.header), max(map(self.header.index, self.needed), default=0) + 1
         with self.part.open() as stream:
@@ -65,6 +67,8 @@ class PlatformTable:
                         if len(cells) < least or any(cells[width:]):
                             raise InputError(f"{where} has {len(cells)} cells, the header has {width}")
                         cells += [""] * (width - len(cells))
+                        if self._is_header(cells):
+                            raise InputError(f"{self.title}: the header is repeated in line {line:,}: remove it there")
                         yield where, dict(zip(self.header, cells, strict=False))
                     line = reader.line_num + 1
             except csv.Error as error:
@@ -72,6 +76,13 @@ class PlatformTable:
                     f"{self.title}: line {line:,} cannot be read: {error}. A quote within a cell must be doubled; an "
                     "incomplete file can end inside one"
                 ) from None
+
+    def _is_header(self, cells: Sequence[str]) -> bool:
+        """Whether a row repeats the header, as in concatenated files."""
+        # The first cell can also have the byte-order mark of its file, and then quotes.
+        if self.header[0] not in cells[0] or len(self.header) < _COLUMNS_OF_HEADER:
+            return False
+        return [cell.strip() for cell in cells[1 : len(self.header)]] == self.header[1:]
 
     def find(self, *names: str) -> str | None:
         """The first of these columns that exists."""
