@@ -76,7 +76,8 @@ def _arrow(change: Callable[[Any], Any] = lambda table: table) -> Callable[[Colu
 def _view_types(table: Any) -> Any:
     import pyarrow as pa
 
-    kinds = {pa.string(): pa.string_view(), pa.int64(): pa.uint64()}
+    text = getattr(pa, "string_view", pa.large_string)()  # pyarrow 15 has no views
+    kinds = {pa.string(): text, pa.int64(): pa.uint64()}
     return table.cast(pa.schema([(field.name, kinds.get(field.type, field.type)) for field in table.schema]))
 
 

@@ -148,7 +148,7 @@ def as_list(values: Any, what: str) -> list[Any]:
             "give a list or an array with one value per row"
         )
     # Columns of pyarrow, polars, pandas and other array-like types, as plain Python values.
-    for name in ("to_pylist", "to_list", "tolist"):
+    for name in ("to_pylist", "tolist", "to_list"):
         if callable(method := getattr(values, name, None)):
             return list(method())
     return list(values)

@@ -152,7 +152,10 @@ def _encode_polars(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
     if dtype.is_temporal():  # polars drops nanoseconds, and panics at a year that Python does not have
         unit = "D" if dtype == polars.Date else "ns" if dtype == polars.Time else dtype.time_unit
         kind = "m" if dtype in (polars.Time, polars.Duration) else "M"
-        plain_times(values.to_physical().cast(polars.Int64).to_numpy().view(f"{kind}8[{unit}]"), what)
+        in_zone = dtype == polars.Datetime and dtype.time_zone is not None
+        # The year can be another one in the time zone.
+        for times in (values, values.dt.replace_time_zone(None)) if in_zone else (values,):
+            plain_times(times.to_physical().cast(polars.Int64).to_numpy().view(f"{kind}8[{unit}]"), what)
     return codes.cast(int).fill_null(-1).to_numpy(), as_name_array(_python_values(values.to_list, what))
 
 
@@ -206,10 +209,10 @@ def _whole_microseconds(values: Any, kind: Any, what: str) -> Any:
 
 
 def _python_values(convert: Callable[[], list[Any]], what: str) -> list[Any]:
-    """The values as their library converts them, which can fail for a time zone."""
+    """The values as their library converts them, which can fail if Python does not know a time zone."""
     try:
         return convert()
-    except (OverflowError, ValueError) as error:
+    except (LookupError, OverflowError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError(
             f"{what} holds dates that cannot be converted ({reason}): check the time zone, or turn them into text first"
