@@ -209,11 +209,13 @@ def _given(plan: Plan, options: ReadOptions) -> str:
 
 
 def files_behind(plan: Path) -> list[Path]:
-    """The journal of answers beside a plan or a list, and the labels that a plan names."""
+    """The journal of answers beside a plan or a list, and the labels and the list of items that a plan names."""
     try:
-        named = parse_json(read_text(plan))["source"]["labels"]
+        source = parse_json(read_text(plan))["source"]
+        items = (source.get("reading") or {}).get("items")
+        named = [*source["labels"], *([] if items is None else [items])]
         return [journal_path(plan), *(plan.parent / one for one in named)]
-    except (InputError, ValueError, KeyError, TypeError):
+    except (InputError, ValueError, KeyError, TypeError, AttributeError):
         return [journal_path(plan)]  # a list, or a plan that cannot be read
 
 
