@@ -377,7 +377,7 @@ def checked_source(record: dict[str, Any] | None) -> dict[str, Any] | None:
     for name in ("others", "grades"):
         for label, tasks in _list(source.get(name, [])):
             json_name(label, "class")
-            _list(tasks)
+            _names(tasks, "task")
     return source
 
 

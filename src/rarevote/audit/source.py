@@ -18,7 +18,7 @@ from rarevote.crowd.names import some_names
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
-from rarevote.io.read.detect import is_stream, refuse_address
+from rarevote.io.read.detect import is_stream, refuse_address, refuse_endless
 from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.paths import files_below, found_paths
 from rarevote.io.read.scores import ScoredItems, read_scores
@@ -46,7 +46,10 @@ def _files(given: str) -> list[Path]:
         title = "standard input" if given == "-" else given
         raise ParameterError(f"{title} cannot be read again; {_INSTEAD}")
     refuse_address(given, _INSTEAD)
-    return [file for path in found_paths(given) for file in (files_below(path) if path.is_dir() else [path])]
+    found = [file for path in found_paths(given) for file in (files_below(path) if path.is_dir() else [path])]
+    for file in found:
+        refuse_endless(file)
+    return found
 
 
 def _digest(path: Path) -> str:
