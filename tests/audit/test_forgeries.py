@@ -310,6 +310,26 @@ def test_so_are_they_if_the_other_classes_are_not_known(name: Any, label: Any) -
     assert verify(again, again.certificate()) == ()
 
 
+def test_unsure_is_not_a_no() -> None:
+    """An expert who is unsure about the positives that the crowd overlooks proves nothing."""
+    audit, truth = overlooked()
+    while review := audit.round():
+        audit.answer({task: truth[task] and task < 125 for task in review})
+    assert audit.is_certified
+    plan = json.loads(audit.to_json())
+    drawn = [pair for one in plan["rounds"] for pair in zip(one["tasks"], one["answers"], strict=True)]
+    unsure = [said for task, said in drawn if truth[task] and task >= 125]
+    for said in unsure:
+        said["label"] = "unsure"
+    assert "has the label 'unsure', which no answer is stored as" in verify(to_text(plan), {})[0]
+    # Version 0.2 did store it, and a note says so.
+    del plan["planner"]
+    old = Audit.from_json(to_text(plan))
+    verdict = verify(old, old.certificate())
+    assert not verdict
+    assert f"{len(unsure)} answers \"unsure\", which version 0.2 counted as not 'defect'" in verdict.notes
+
+
 def test_numbers_are_not_truth_values() -> None:
     """1 == True in Python: a positive answered as 1 would be stored, and count as a negative."""
     audit, truth = started(60, name=True, classes=[False, True])

@@ -88,8 +88,11 @@ class ExpertWords:
             "expert is unsure"
         )
 
-    def is_stored(self, label: Any) -> bool:
+    def is_stored(self, label: Any, *, by_0_2: bool = False) -> bool:
         """Whether :meth:`label` returns this label for some answer.
+
+        Args:
+            by_0_2: whether version 0.2 stored it, for which "unsure" was a label if the other classes are not known.
 
         >>> reading = ExpertWords("defect", ["defect", "sound"])
         >>> [reading.is_stored(label) for label in ("defect", "sound", "Defect", "defect ", True, "")]
@@ -99,8 +102,8 @@ class ExpertWords:
             read = self.label(label)
         except InputError:
             return False
-        if read is None:  # up to version 0.2, "unsure" was stored if the other classes are not known
-            return self.classes is None
+        if read is None:
+            return by_0_2 and self.classes is None
         return bool(name_key(read) == name_key(label))
 
     def is_positive(self, label: Any) -> bool:

@@ -16,6 +16,7 @@ from math import inf, isclose
 from pathlib import Path
 from typing import Any
 
+from rarevote.audit.answers import ExpertWords
 from rarevote.audit.audit import Audit
 from rarevote.audit.certificate import FORMAT, VERSION
 from rarevote.audit.plan_file import Plan, read_text
@@ -125,7 +126,13 @@ def verify(
         reasons.append(f"these labels have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}")
     elif votes is not None:
         reasons += _different_items(audit.plan, votes)
-    notes = [_items_words(audit.plan), *_claim_words(record, audit), *_cost_words(audit.plan), *_sizes_words(sizes)]
+    notes = [
+        _items_words(audit.plan),
+        *_claim_words(record, audit),
+        *_unsure_words(audit),
+        *_cost_words(audit.plan),
+        *_sizes_words(sizes),
+    ]
     return Verdict(reasons, notes)
 
 
@@ -272,6 +279,14 @@ def _claim_words(record: Mapping[str, Any], audit: Audit) -> list[str]:
     if _current_words("claim", said, _EARLIER_WORDS) == exact:
         return []
     return [f"its claim is in the words of an earlier version; exactly it is: {exact.removesuffix('.')}"]
+
+
+def _unsure_words(audit: Audit) -> list[str]:
+    reading = ExpertWords(audit.plan.name, audit.plan.classes, audit.plan.tail)
+    unsure = sum(reading.label(label) is None for _, label in audit.plan.labelled())
+    if not unsure:
+        return []
+    return [f'{counted(unsure, "answer")} "unsure", which version 0.2 counted as not {shown(audit.plan.name)}']
 
 
 def _cost_words(plan: Plan) -> list[str]:
