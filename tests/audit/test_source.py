@@ -89,3 +89,10 @@ def test_labels_that_never_end_are_not_waited_for(tmp_path: Path) -> None:
         assert labels_at_hand(audit.plan, tmp_path / "plan.json", None) is None
     with pytest.raises(InputError, match="is a pipe"):
         files_sha256([tmp_path / "labels.csv"])
+
+
+def test_options_of_reading_of_another_type_are_named(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("task,worker,label\n1,a,x\n2,a,y\n")
+    audit, _ = started(60, source={"labels": ["labels.csv"], "reading": {"show": 5}})
+    with pytest.raises(InputError, match=r"plan\.json: the labels cannot be read as the plan says"):
+        read_again(audit, tmp_path / "plan.json")

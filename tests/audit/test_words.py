@@ -178,7 +178,7 @@ def test_a_claim_is_never_rounded_up(target: str, confidence: str, recall: str, 
     before = f"{float(audit.plan.target):.2f} ({words_0_2(float(audit.plan.confidence))}, no"
     earlier = {**found, "claim": found["claim"].replace(f"{recall} ({percent}, no", before)}
     verdict = verify(audit, earlier)
-    assert verdict == ()
+    assert not verdict
     exactly = [note for note in verdict.notes if note.startswith("its claim is in the words of an earlier version")]
     assert len(exactly) == (earlier["claim"] != found["claim"])
     assert all(f"at least {recall} ({percent}, no assumption" in note for note in exactly)

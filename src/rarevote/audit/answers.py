@@ -52,7 +52,7 @@ class ExpertWords:
         self.name = json_name(in_kind([name], known)[0] if self.tail is None else name, "class")
         names = set(map(name_key, self.classes or [self.name]))
         if self.tail is None and name_key(self.name) not in names:
-            raise ParameterError(f"{name!r} is not a class; the classes are {some_names(self.classes)}")
+            raise ParameterError(f"{name!r} is not a class; the classes are {some_names(self.classes or [])}")
         self._known = known
         self._names = {*names, name_key(self.name)}
         # An expert can say that an item belongs to a tail without giving a grade.

@@ -120,7 +120,10 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         audit.check_labels(labels_sha256(labels, options.get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    return _crowd_of(audit.plan, labels, options)
+    try:
+        return _crowd_of(audit.plan, labels, options)
+    except (TypeError, AttributeError) as error:  # options of other types than ours
+        raise InputError(f"{plan}: the labels cannot be read as the plan says: {error}") from None
 
 
 def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:

@@ -145,8 +145,8 @@ def certified_words(audit: Audit) -> str:
     gold = " with the gold counted as found" if plan.gold else ""
     among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
     return (
-        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{_grades(plan)}{among} at least "
-        f"{share_words(plan.target)}{gold} ({percent_words(plan.confidence)}, no assumption about the crowd)."
+        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{_grades(plan)}{among} "
+        f"at least {share_words(plan.target)}{gold} ({percent_words(plan.confidence)}, no assumption about the crowd)."
     )
 
 
