@@ -294,7 +294,9 @@ def test_positives_in_another_spelling_are_refused(label: Any, place: str) -> No
     assert f"has the label {label!r}, which no answer is stored as; the labels are defect, sound" in reason
 
 
-@pytest.mark.parametrize(("name", "label"), [("defect", True), ("defect", "Defect"), (1, "1"), ("1", 1)])
+@pytest.mark.parametrize(
+    ("name", "label"), [("defect", True), ("defect", "Defect"), (1, "1"), ("1", 1), ("1", "1.0"), (True, 1)]
+)
 def test_so_are_they_if_the_other_classes_are_not_known(name: Any, label: Any) -> None:
     audit, truth = started(60, name=name)
     audit.answer({task: truth[task] for task in audit.round(20)})
@@ -306,6 +308,41 @@ def test_so_are_they_if_the_other_classes_are_not_known(name: Any, label: Any) -
     next(one for one in said if one["label"] == label)["label"] = name
     again = Audit.from_json(to_text(plan))
     assert verify(again, again.certificate()) == ()
+
+
+def test_unsure_is_not_a_no() -> None:
+    """An expert who is unsure about the positives that the crowd overlooks proves nothing."""
+    audit, truth = overlooked()
+    while review := audit.round():
+        audit.answer({task: truth[task] and task < 125 for task in review})
+    assert audit.is_certified
+    plan = json.loads(audit.to_json())
+    drawn = [pair for one in plan["rounds"] for pair in zip(one["tasks"], one["answers"], strict=True)]
+    unsure = [said for task, said in drawn if truth[task] and task >= 125]
+    for said in unsure:
+        said["label"] = "unsure"
+    assert "has the label 'unsure', which no answer is stored as" in verify(to_text(plan), {})[0]
+    # Version 0.2 did store it, and a note says so.
+    del plan["planner"]
+    old = Audit.from_json(to_text(plan))
+    verdict = verify(old, old.certificate())
+    assert not verdict
+    assert f"{len(unsure)} answers \"unsure\", which version 0.2 counted as not 'defect'" in verdict.notes
+
+
+def test_numbers_are_not_truth_values() -> None:
+    """1 == True in Python: a positive answered as 1 would be stored, and count as a negative."""
+    audit, truth = started(60, name=True, classes=[False, True])
+    (task, *_) = audit.round(20)
+    with pytest.raises(InputError, match="1 is not a class; the classes are False, True"):
+        audit.answer({task: 1})
+    with pytest.raises(ParameterError, match="1 is not a class"):
+        started(60, name=1, classes=[False, True])
+    audit.answer({task: truth[task] for task in audit.pending})
+    plan = json.loads(audit.to_json())
+    assert verify(to_text({**plan, "class": 1}), {}) == ("the plan is damaged: 1 is not one of its classes",)
+    next(one for one in plan["rounds"][0]["answers"] if one["label"])["label"] = 1
+    assert "has the label 1, which no answer is stored as" in verify(to_text(plan), {})[0]
 
 
 @pytest.mark.parametrize(

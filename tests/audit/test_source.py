@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,20 @@ def test_options_of_reading_that_are_not_known_are_named(tmp_path: Path) -> None
 def test_labels_whose_path_is_too_long_are_not_at_hand(tmp_path: Path) -> None:
     audit, _ = started(60, source={"labels": ["a" * 5000]})
     assert labels_at_hand(audit.plan, tmp_path / "plan.json", None) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pipes among the files")
+def test_labels_that_never_end_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "labels.csv")
+    for labels in ("labels.csv", os.devnull):
+        audit, _ = started(60, source={"labels": [labels]})
+        assert labels_at_hand(audit.plan, tmp_path / "plan.json", None) is None
+    with pytest.raises(InputError, match="is a pipe"):
+        files_sha256([tmp_path / "labels.csv"])
+
+
+def test_options_of_reading_of_another_type_are_named(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("task,worker,label\n1,a,x\n2,a,y\n")
+    audit, _ = started(60, source={"labels": ["labels.csv"], "reading": {"show": 5}})
+    with pytest.raises(InputError, match=r"plan\.json: the labels cannot be read as the plan says"):
+        read_again(audit, tmp_path / "plan.json")

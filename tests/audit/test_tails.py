@@ -58,6 +58,11 @@ def test_a_tail_is_proved_and_verified(fitted: rarevote.Fitted) -> None:
     assert "recall of “>=severe” (critical, severe) at least 0.80" in found["claim"]
     assert found["tail"] == ["critical", "severe"]
     assert not verify(audit.to_json(), found)
+    # Earlier claims did not list the grades.
+    verdict = verify(audit.to_json(), {**found, "claim": found["claim"].replace(" (critical, severe)", "")})
+    assert not verdict
+    assert any("exactly it is: flag" in note and "(critical, severe) at least 0.80" in note for note in verdict.notes)
+    assert verify(audit.to_json(), {**found, "claim": found["claim"].replace(" (critical, severe)", " (severe)")})
     again = Audit.from_json(audit.to_json())
     assert again.to_json() == audit.to_json()
     # What was proved about one tail is not proved about another.

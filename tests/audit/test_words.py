@@ -177,7 +177,12 @@ def test_a_claim_is_never_rounded_up(target: str, confidence: str, recall: str, 
     # Version 0.2 rounded to two digits and to whole percent.
     before = f"{float(audit.plan.target):.2f} ({words_0_2(float(audit.plan.confidence))}, no"
     earlier = {**found, "claim": found["claim"].replace(f"{recall} ({percent}, no", before)}
-    assert verify(audit, earlier) == ()
+    verdict = verify(audit, earlier)
+    assert not verdict
+    exactly = [note for note in verdict.notes if note.startswith("its claim is in the words of an earlier version")]
+    assert len(exactly) == (earlier["claim"] != found["claim"])
+    assert all(f"at least {recall} ({percent}, no assumption" in note for note in exactly)
+    assert verify(audit, found).notes == tuple(note for note in verdict.notes if note not in exactly)
     better = {**found, "claim": found["claim"].replace(f"at least {recall} ", "at least 0.91 ")}
     assert any("the claim" in reason for reason in verify(audit, better))
 

@@ -377,16 +377,18 @@ def test_what_is_no_input_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["finish", "continue", "repeat"])
-def test_labels_and_answers_behind_a_plan_are_inputs(verb: str, tmp_path: Path) -> None:
+def test_labels_items_and_answers_behind_a_plan_are_inputs(verb: str, tmp_path: Path) -> None:
     labels = tmp_path / "labels.csv"
     labels.write_bytes(Path(example_files().labels).read_bytes())
     (tmp_path / "plans").mkdir()
-    rarevote("audit", "start", "labels.csv", "-m", "majority-vote", "--find", "defect=0.9", "-q",
-             "--plan", "plans/a.json", "--review-out", "round.csv", folder=tmp_path)  # fmt: skip
+    tasks = dict.fromkeys(line.split(",")[0] for line in labels.read_text().splitlines()[1:])
+    (tmp_path / "items.csv").write_text("\n".join(["task", *tasks]))
+    rarevote("audit", "start", "labels.csv", "-m", "majority-vote", "--find", "defect=0.9", "-q", "--items",
+             "items.csv", "--plan", "plans/a.json", "--review-out", "round.csv", folder=tmp_path)  # fmt: skip
     journal = tmp_path / "plans" / "a.json.answers.jsonl"
     journal.write_bytes(b"")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for target in ("labels.csv", str(journal)):
+    for target in ("labels.csv", "items.csv", str(journal)):
         options = {"finish": ["--certificate", "c.json", "--out", target]}.get(verb, ["--review-out", target])
         assert "is the input" in rarevote("audit", verb, "plans/a.json", *options, folder=tmp_path, code=2).stderr
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.audit.plan_file import json_name
-from rarevote.crowd.names import as_name_array, in_kind, is_missing, name_key, plain_name, some_names
+from rarevote.crowd.names import (
+    as_name_array,
+    in_kind,
+    is_missing,
+    name_key,
+    plain_name,
+    some_names,
+    spellings_of_one,
+)
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.write_back import (
     argilla_record,
@@ -42,9 +50,11 @@ class ExpertWords:
         self.tail = None if tail is None else [json_name(one, "grade") for one in tail]
         known = as_name_array([name] if self.classes is None else self.classes)
         self.name = json_name(in_kind([name], known)[0] if self.tail is None else name, "class")
-        if self.tail is None and self.classes is not None and self.name not in self.classes:
-            raise ParameterError(f"{name!r} is not a class; the classes are {some_names(self.classes)}")
+        names = set(map(name_key, self.classes or [self.name]))
+        if self.tail is None and name_key(self.name) not in names:
+            raise ParameterError(f"{name!r} is not a class; the classes are {some_names(self.classes or [])}")
         self._known = known
+        self._names = {*names, name_key(self.name)}
         # An expert can say that an item belongs to a tail without giving a grade.
         self._positive = set(map(name_key, [self.name, *(self.tail or [])]))
         others = [one for one in self.classes or [] if not self.is_positive(one)]
@@ -64,12 +74,12 @@ class ExpertWords:
         if isinstance(said, bool) and not self._truth_values:
             return self.name if said else self._opposite
         (label,) = in_kind([said], self._known)
-        if label in (self.classes or []) or label == self.name:
+        if name_key(label) in self._names:
             return json_name(label, "label")
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
         if self.classes is None:
-            if str(said).strip().casefold() == str(self.name).strip().casefold():
+            if said == self.name or spellings_of_one([str(said), str(self.name)]):
                 # Any other word means that the item is not of the class.
                 raise InputError(f"{said!r} is not the class, which is {self.name!r}: write it in the same way")
             return json_name(label, "label")
@@ -78,8 +88,11 @@ class ExpertWords:
             "expert is unsure"
         )
 
-    def is_stored(self, label: Any) -> bool:
+    def is_stored(self, label: Any, *, by_0_2: bool = False) -> bool:
         """Whether :meth:`label` returns this label for some answer.
+
+        Args:
+            by_0_2: whether version 0.2 stored it, for which "unsure" was a label if the other classes are not known.
 
         >>> reading = ExpertWords("defect", ["defect", "sound"])
         >>> [reading.is_stored(label) for label in ("defect", "sound", "Defect", "defect ", True, "")]
@@ -89,8 +102,8 @@ class ExpertWords:
             read = self.label(label)
         except InputError:
             return False
-        if read is None:  # up to version 0.2, "unsure" was stored if the other classes are not known
-            return self.classes is None
+        if read is None:
+            return by_0_2 and self.classes is None
         return bool(name_key(read) == name_key(label))
 
     def is_positive(self, label: Any) -> bool:

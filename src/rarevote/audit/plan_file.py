@@ -377,7 +377,7 @@ def checked_source(record: dict[str, Any] | None) -> dict[str, Any] | None:
     for name in ("others", "grades"):
         for label, tasks in _list(source.get(name, [])):
             json_name(label, "class")
-            _list(tasks)
+            _names(tasks, "task")
     return source
 
 
@@ -449,7 +449,8 @@ def _check(plan: Plan) -> None:
     affordable = MIN_FLAG_COST <= plan.flag_cost <= MAX_FLAG_COST
     if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not affordable:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
-    if plan.tail is None and plan.classes is not None and plan.name not in plan.classes:
+    known = None if plan.classes is None else set(map(name_key, plan.classes))
+    if plan.tail is None and known is not None and name_key(plan.name) not in known:
         raise InputError(f"the plan is damaged: {shown(plan.name)} is not one of its classes")
     if plan.tail is not None and not is_tail_of(plan.name, plan.tail, plan.classes):
         raise InputError(f"the plan is damaged: {shown(plan.tail)} is not a tail of its classes")

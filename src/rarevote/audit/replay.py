@@ -145,9 +145,9 @@ class Replay:
 
     def _check_labels(self) -> None:
         """Refuse labels that answers are never stored as: a positive in another spelling would count as a negative."""
-        seen = set()
+        seen, by_0_2 = set(), self.plan.planner is None
         for task, label in self.plan.labelled():
-            if name_key(label) not in seen and not self.reading.is_stored(label):
+            if name_key(label) not in seen and not self.reading.is_stored(label, by_0_2=by_0_2):
                 raise InputError(
                     f"the plan is damaged: item {shown(task)} has the label {shown(label)}, which no answer is stored "
                     f"as; the labels are {some_names(self.plan.labels)}"

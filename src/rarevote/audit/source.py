@@ -18,7 +18,7 @@ from rarevote.crowd.names import some_names
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
-from rarevote.io.read.detect import is_stream, refuse_address
+from rarevote.io.read.detect import is_stream, refuse_address, refuse_endless
 from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.paths import files_below, found_paths
 from rarevote.io.read.scores import ScoredItems, read_scores
@@ -46,7 +46,10 @@ def _files(given: str) -> list[Path]:
         title = "standard input" if given == "-" else given
         raise ParameterError(f"{title} cannot be read again; {_INSTEAD}")
     refuse_address(given, _INSTEAD)
-    return [file for path in found_paths(given) for file in (files_below(path) if path.is_dir() else [path])]
+    found = [file for path in found_paths(given) for file in (files_below(path) if path.is_dir() else [path])]
+    for file in found:
+        refuse_endless(file)
+    return found
 
 
 def _digest(path: Path) -> str:
@@ -117,7 +120,10 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         audit.check_labels(labels_sha256(labels, options.get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    return _crowd_of(audit.plan, labels, options)
+    try:
+        return _crowd_of(audit.plan, labels, options)
+    except (TypeError, AttributeError) as error:  # options of other types than ours
+        raise InputError(f"{plan}: the labels cannot be read as the plan says: {error}") from None
 
 
 def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
@@ -209,11 +215,13 @@ def _given(plan: Plan, options: ReadOptions) -> str:
 
 
 def files_behind(plan: Path) -> list[Path]:
-    """The journal of answers beside a plan or a list, and the labels that a plan names."""
+    """The journal of answers beside a plan or a list, and the labels and the list of items that a plan names."""
     try:
-        named = parse_json(read_text(plan))["source"]["labels"]
+        source = parse_json(read_text(plan))["source"]
+        items = (source.get("reading") or {}).get("items")
+        named = [*source["labels"], *([] if items is None else [items])]
         return [journal_path(plan), *(plan.parent / one for one in named)]
-    except (InputError, ValueError, KeyError, TypeError):
+    except (InputError, ValueError, KeyError, TypeError, AttributeError):
         return [journal_path(plan)]  # a list, or a plan that cannot be read
 
 

@@ -16,13 +16,14 @@ from math import inf, isclose
 from pathlib import Path
 from typing import Any
 
+from rarevote.audit.answers import ExpertWords
 from rarevote.audit.audit import Audit
 from rarevote.audit.certificate import FORMAT, VERSION
 from rarevote.audit.plan_file import Plan, read_text
 from rarevote.audit.planning import FLAG_COST
 from rarevote.audit.replanning import UnplannedSize, replan
 from rarevote.audit.source import LabelsAtHand, labels_at_hand
-from rarevote.audit.words import earlier_share_words, population_words
+from rarevote.audit.words import certified_words, earlier_claim_words, population_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import some_names
 from rarevote.crowd.words import counted
@@ -119,13 +120,20 @@ def verify(
     if record is None:
         return Verdict([f'the certificate is not a JSON object of the format "{FORMAT}", version {VERSION}'])
     reasons, sizes = replan(audit.plan)
-    earlier = {**_EARLIER_WORDS, **earlier_share_words(audit.plan)}
+    earlier = {**_EARLIER_WORDS, **earlier_claim_words(audit.plan)}
     reasons += _different_claims(record, audit.certificate(), earlier)
     if labels_sha256 is not None and labels_sha256 != audit.plan.labels_sha256:
         reasons.append(f"these labels have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}")
     elif votes is not None:
         reasons += _different_items(audit.plan, votes)
-    return Verdict(reasons, [_items_words(audit.plan), *_cost_words(audit.plan), *_sizes_words(sizes)])
+    notes = [
+        _items_words(audit.plan),
+        *_claim_words(record, audit),
+        *_unsure_words(audit),
+        *_cost_words(audit.plan),
+        *_sizes_words(sizes),
+    ]
+    return Verdict(reasons, notes)
 
 
 def verify_files(
@@ -263,6 +271,22 @@ def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
         left_out = len(set(at_hand.votes.unanswered.tolist()) - plan.tasks)
     all_of = f"all their items except {left_out:,} without votes" if left_out else "all their items"
     return [f"the labels are those of the audit, and it covers {all_of}{read}"]
+
+
+def _claim_words(record: Mapping[str, Any], audit: Audit) -> list[str]:
+    """The exact claim, if the certificate has one that an earlier version rounded, or without the grades of a tail."""
+    said, exact = record.get("claim"), certified_words(audit)
+    if _current_words("claim", said, _EARLIER_WORDS) == exact:
+        return []
+    return [f"its claim is in the words of an earlier version; exactly it is: {exact.removesuffix('.')}"]
+
+
+def _unsure_words(audit: Audit) -> list[str]:
+    reading = ExpertWords(audit.plan.name, audit.plan.classes, audit.plan.tail)
+    unsure = sum(reading.label(label) is None for _, label in audit.plan.labelled())
+    if not unsure:
+        return []
+    return [f'{counted(unsure, "answer")} "unsure", which version 0.2 counted as not {shown(audit.plan.name)}']
 
 
 def _cost_words(plan: Plan) -> list[str]:

@@ -143,12 +143,15 @@ def certified_words(audit: Audit) -> str:
     if not audit.is_certified:
         return "nothing yet."
     gold = " with the gold counted as found" if plan.gold else ""
-    grades = f" ({', '.join(map(str, plan.tail))})" if plan.tail else ""
     among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
     return (
-        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{grades}{among} at least "
-        f"{share_words(plan.target)}{gold} ({percent_words(plan.confidence)}, no assumption about the crowd)."
+        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{_grades(plan)}{among} "
+        f"at least {share_words(plan.target)}{gold} ({percent_words(plan.confidence)}, no assumption about the crowd)."
     )
+
+
+def _grades(plan: Plan) -> str:
+    return f" ({', '.join(map(str, plan.tail))})" if plan.tail else ""
 
 
 def share_words(share: Fraction, form: str = ".2f") -> str:
@@ -178,9 +181,11 @@ def percent_words(share: Fraction) -> str:
     return text
 
 
-def earlier_share_words(plan: Plan) -> dict[str, str]:
-    """How version 0.2 rounded the target and the confidence of a claim, and what they are now."""
+def earlier_claim_words(plan: Plan) -> dict[str, str]:
+    """Earlier wordings of parts of a claim, which rounded its shares and did not list the grades of a tail."""
+    name, grades = quoted(plan.name), _grades(plan)
     return {
+        **{f"recall of {name}{after}": f"recall of {name}{grades}{after}" for after in (" at least", " among items")},
         f"at least {float(plan.target):.2f} ": f"at least {share_words(plan.target)} ",
         f"({percent(float(plan.confidence))}, no assumption": f"({percent_words(plan.confidence)}, no assumption",
     }
