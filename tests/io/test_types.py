@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -205,6 +206,23 @@ def test_a_table_that_cannot_be_read_is_not_left_out_of_a_folder(tmp_path: Path,
     (tmp_path / name).write_bytes(b"packed")
     with pytest.raises(InputError, match=rf"{name}: cannot be read as a table; unpack or convert it"):
         read(tmp_path)
+
+
+def test_an_archive_is_left_out_of_a_folder_if_the_format_is_chosen(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("task,worker,label\n1,ann,yes\n")
+    (tmp_path / "images.zip").write_bytes(b"packed")
+    assert len(votes(read(tmp_path, file_format="csv"))) == 1
+    (tmp_path / "b.csv.xz").write_bytes(b"packed")
+    with pytest.raises(InputError, match=r"b\.csv\.xz: cannot be read as a table"):
+        read(tmp_path, file_format="csv")
+
+
+def test_times_of_several_units_in_several_files_are_one_type(tmp_path: Path) -> None:
+    times = np.array(["2026-11-17T01:02:03", "2026-11-17T01:02:04.5"], dtype="M8[ms]")
+    for number, unit in enumerate(("ns", "us", "ms")):
+        table = {"task": times.astype(f"M8[{unit}]"), "worker": [f"w{number}"] * 2, "label": ["yes", "no"]}
+        written(tmp_path, number, ".parquet", table)
+    assert read(tmp_path).annotations.tasks.tolist() == ["2026-11-17 01:02:03", "2026-11-17 01:02:04.5"]
 
 
 def test_sheets_that_are_hidden_and_cells_with_errors(tmp_path: Path) -> None:

@@ -45,6 +45,14 @@ def unpacked(path: Path) -> str:
     return content.decode()
 
 
+@pytest.mark.parametrize("kind", ["M8[us]", "M8[D]", "m8[us]"])
+def test_times_of_numpy_are_written_as_those_of_python(tmp_path: Path, kind: str) -> None:
+    times = np.array([1, 90_061], dtype=kind)
+    write_columns({"task": times}, tmp_path / "a.csv")
+    write_columns({"task": times.astype(object)}, tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
 def read_back(path: Path) -> list[dict[str, Any]]:
     kind = path.name.split(".")[1]
     if kind in ("csv", "tsv"):

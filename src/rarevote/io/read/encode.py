@@ -194,6 +194,7 @@ def _sort(kind: str) -> str:
         return "numbers"
     if kind.startswith(("VARCHAR", "ENUM", "UUID")):
         return "text"
+    kind = re.sub(r"^(TIMESTAMP|TIME)_(S|MS|NS)$", r"\1", kind)  # the text of a time is the same in each unit
     return re.sub(r"^DECIMAL\(\d+", "DECIMAL(", kind)  # the number of digits after the point is part of the text
 
 

@@ -342,7 +342,9 @@ class _Opener:
         """The data files of a folder and those below it; without Spark's markers and hidden files."""
         kinds: dict[str, list[Path]] = {}
         for file in files_below(folder):
-            if is_unread_table(file):
+            # If a format is chosen, an archive is left out like the files of other formats.
+            chosen = self.options.file_format
+            if is_unread_table(file) and chosen in (None, format_of_name(file.with_suffix(""))):
                 raise InputError(
                     f"{file}: cannot be read as a table; unpack or convert it, move it to another folder, or name the "
                     "files to read"

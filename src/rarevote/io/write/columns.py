@@ -268,6 +268,8 @@ def _one_type(column: Column) -> NDArray[Any]:
     column = np.asarray(column)
     if column.dtype.kind in "iubf":
         return column
+    if column.dtype.kind in "Mm":
+        column = column.astype(object)  # times of Python: the text is the same, whatever the votes were given as
     if column.dtype != object:
         return column.astype(str).astype(object)
     kinds = set(map(type, column.tolist()))
