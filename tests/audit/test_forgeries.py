@@ -491,3 +491,13 @@ def test_rates_may_be_off_by_a_millionth_of_themselves() -> None:
         _check_rates(Stakes((1, 1), np.array([0.5, 0.0101]), gamma), rates)
     with pytest.raises(_OtherwiseError, match="the rate v of stratum 1"):
         _check_rates(Stakes((1, 1), np.array([0.5, 0.01 * (1 + 2e-6)]), gamma), rates)
+
+
+def test_classes_that_differ_only_in_spelling_are_named() -> None:
+    """True answers "Defect" count as not "defect", which a reader of the claim may not expect."""
+    audit, truth = started(60, name="defect", classes=["defect", "Defect", "sound"])
+    while review := audit.round():
+        audit.answer({task: "defect" if truth[task] else "sound" for task in review})
+    verdict = verify(audit, audit.certificate())
+    assert not verdict
+    assert "its classes 'defect', 'Defect' differ only in spelling, and count as different classes" in verdict.notes

@@ -215,3 +215,50 @@ def test_at_most_three_groups_are_shown() -> None:
         "x.csv: cannot find the columns of votes. Name them: a1 and a2 (annotator_columns=['a1', 'a2']) or "
         "b1 and b2 (annotator_columns=['b1', 'b2']) or c1 and c2 (annotator_columns=['c1', 'c2'])"
     )
+
+
+NUMBERS_WITH_GAPS = pandas.DataFrame(
+    {"item": ["i1", "i2", "i3"], "ann1": [1.0, 0.0, None], "ann2": [0, 1, 1], "ann3": [1, 1, 0], "gold": [None, 1.0, 0]}
+)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".json", ".xlsx"])
+def test_integers_beside_gaps_are_the_same_votes_in_every_format(tmp_path: Path, ending: str, wide: bool) -> None:
+    path = tmp_path / f"votes{ending}"
+    write: dict[str, Any] = {
+        ".csv": lambda: NUMBERS_WITH_GAPS.to_csv(path, index=False),
+        ".tsv": lambda: NUMBERS_WITH_GAPS.to_csv(path, index=False, sep="\t"),
+        ".parquet": lambda: NUMBERS_WITH_GAPS.to_parquet(path),
+        ".json": lambda: NUMBERS_WITH_GAPS.to_json(path, orient="records"),
+        ".xlsx": lambda: NUMBERS_WITH_GAPS.to_excel(path, index=False),
+    }
+    write[ending]()
+    crowd = read(path, wide=wide, gold_column="gold")
+    assert list(map(str, crowd.annotations.classes)) == ["0", "1"]
+    assert crowd.annotations.votes().tolist() == [[1, 2], [1, 2], [1, 1]]
+    assert {task: str(label) for task, label in crowd.gold.items()} == {"i2": "1", "i3": "0"}
+
+
+def test_integers_beside_gaps_in_one_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("item,ann1,ann2\ni1,1,0\ni2,0,1\n")
+    (tmp_path / "b.csv").write_text("item,ann1,ann2\ni3,1.0,0\ni4,,1\n")
+    crowd = read(tmp_path).annotations
+    assert crowd.classes.tolist() == ["0", "1"]
+    assert crowd.votes().tolist() == [[1, 1], [1, 1], [1, 1], [0, 1]]
+
+
+def test_labels_that_all_have_a_point_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("item,ann1,ann2\ni1,1.0,0.0\ni2,0.0,1.0\n")
+    assert read(path).annotations.classes.tolist() == ["0.0", "1.0"]
+
+
+def test_a_table_of_three_hundred_annotators(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    rows = [[f"i{row}", *(("yes", "no")[(row + 3 * one) % 2] for one in range(300))] for row in range(40)]
+    names = ["item", *(f"ann{one}" for one in range(300))]
+    path.write_text("\n".join(",".join(cells) for cells in [names, *rows]) + "\n")
+    crowd = read(path).annotations
+    assert (crowd.n_annotations, crowd.n_workers, crowd.n_tasks) == (12_000, 300, 40)
+    assert crowd.votes().tolist() == [[150.0, 150.0]] * 40

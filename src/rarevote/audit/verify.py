@@ -25,7 +25,7 @@ from rarevote.audit.replanning import UnplannedSize, replan
 from rarevote.audit.source import LabelsAtHand, labels_at_hand
 from rarevote.audit.words import certified_words, earlier_claim_words, population_words
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import some_names
+from rarevote.crowd.names import some_names, spellings_of_one
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, shown
 from rarevote.io.json_text import parse_json
@@ -130,6 +130,7 @@ def verify(
         _items_words(audit.plan),
         *_claim_words(record, audit),
         *_unsure_words(audit),
+        *_spelling_words(audit.plan),
         *_cost_words(audit.plan),
         *_sizes_words(sizes),
     ]
@@ -287,6 +288,14 @@ def _unsure_words(audit: Audit) -> list[str]:
     if not unsure:
         return []
     return [f'{counted(unsure, "answer")} "unsure", which version 0.2 counted as not {shown(audit.plan.name)}']
+
+
+def _spelling_words(plan: Plan) -> list[str]:
+    """Classes that a reader of the claim could take for one."""
+    return [
+        f"its classes {', '.join(map(repr, group))} differ only in spelling, and count as different classes"
+        for group in spellings_of_one(plan.classes or [])
+    ]
 
 
 def _cost_words(plan: Plan) -> list[str]:

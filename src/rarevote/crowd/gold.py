@@ -26,8 +26,8 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
         return annotations, np.empty(0, dtype=np.int32)  # there are no votes, so no gold applies
     labels = list(truth.values())
     if extra := classes_beside(annotations, labels):
-        warn_user(f"gold contains classes without votes: {', '.join(map(repr, extra[:5]))}; they are kept as classes")
         annotations = add_classes(annotations, extra)
+        warn_user(f"gold contains classes without votes: {', '.join(map(repr, extra[:5]))}; they are kept as classes")
     gold = np.full(annotations.n_tasks, -1, dtype=np.int32)
     place = positions_of(annotations.tasks, list(truth))
     absent = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]

@@ -54,6 +54,8 @@ _MAX_NAMES_JOINED_AGAIN = 500_000
 # Longer than the name of any real column.
 _SEVERAL = ". Several choices in one answer? "
 _ROLE = "rarevote {} of a table"
+#: A whole number that is written with a point; the first group is the number.
+WHOLE_NUMBER = r"^\s*([-+]?[0-9]+)\.0+\s*$"
 # A single cell with the name of its column can be an item.
 _COLUMNS_OF_HEADER = 2
 _MAX_ROWS_NAMED = 5
@@ -68,12 +70,14 @@ class Choice:
         answers: the columns that contain labels: those of a wide table, one per annotator.
         names: the role of the names of ``answers``: "worker", or "choice", for which blank cells are also rows.
         as_text: read labels as text, whatever their type: lists as JSON.
+        without_points: read the label ``1.0`` as ``1`` in columns of text.
     """
 
     roles: Mapping[str, str]
     answers: Sequence[str] = field(default_factory=tuple)
     names: str = "worker"
     as_text: bool = False
+    without_points: bool = False
 
 
 def is_large(sources: Sequence[FileTable]) -> bool:
@@ -271,6 +275,11 @@ def _rows_query(source: FileTable, choice: Choice, sorts: Mapping[str, str]) -> 
         answers = [f"coalesce({column(name, 'label')}, '')" for name in choice.answers]  # UNPIVOT leaves out NULL
     else:
         answers = [column(name, "label") for name in choice.answers]
+    if choice.without_points:
+        answers = [
+            f"regexp_replace({text}, '{WHOLE_NUMBER}', '\\1')" if kinds[name] == "VARCHAR" else text
+            for text, name in zip(answers, choice.answers, strict=True)
+        ]
     # A column can have the name of a role.
     kept = {role: identifier(_ROLE.format(role)) for role in choice.roles}
     named = ", ".join(

@@ -39,7 +39,15 @@ from rarevote.io.read.persons import by_person, check_persons, person_of
 from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, asking, open_sources, place_of_rows
 from rarevote.io.read.table import TableRows, read_table, say_filled, truth_columns
-from rarevote.io.read.wide import WideTable, column_profiles, is_model_name, recognise_wide, wide_table
+from rarevote.io.read.wide import (
+    WideTable,
+    column_profiles,
+    have_points,
+    is_model_name,
+    recognise_wide,
+    wide_table,
+    without_point,
+)
 
 Inputs = str | Path | Sequence[str | Path]
 
@@ -81,7 +89,10 @@ def read_label_files(
         if options.multilabel:
             return _read_several(inputs, sources, options, shown)
         tables = _wide_tables(sources, options, shown)
-        choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
+        points = have_points(tables)
+        choices = [replace(table.choice, without_points=points) for table in tables] or [
+            _choose_long(one, columns) for one in sources
+        ]
         say_filled(sources, (choice.roles for choice in choices))
 
         def place(rows: NDArray[np.int64]) -> str:
@@ -99,6 +110,7 @@ def read_label_files(
         carried = {}
         tasks = [choice.roles["task"] for choice in choices]
         gold = {} if gold_column is None else shown_values(sources, tasks, gold_column, single=True)
+        gold = _as_voted(gold, crowd.classes.tolist())
         for name in shown:
             first = shown_values(sources, tasks, name)
             carried[name] = as_name_array([first.get(task, "") for task in population(crowd).tolist()])
@@ -198,6 +210,15 @@ def _wide_tables(sources: Sequence[FileTable], options: ReadOptions, shown: Sequ
         return [wide_table(source, options, shown) for source in sources]
     found = [recognise_wide(source, columns, shown, options.gold_column) for source in sources]
     return [table for table in found if table is not None] if all(found) else []
+
+
+def _as_voted(gold: Mapping[Any, str], classes: Sequence[Any]) -> dict[Any, str]:
+    """Gold as the votes are written: pandas writes the label 1 as 1.0 in a column with gaps."""
+    known = set(classes)
+    return {
+        task: without_point(label) if label not in known and without_point(label) in known else label
+        for task, label in gold.items()
+    }
 
 
 def _models(annotators: set[str], named: Sequence[str], title: str) -> frozenset[str]:

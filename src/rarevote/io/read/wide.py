@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, ParameterError, how
 from rarevote.io.duck import identifier
 from rarevote.io.read.columns import match_columns, may_be, name_annotators, plain_name
-from rarevote.io.read.encode import Choice, not_blank
+from rarevote.io.read.encode import WHOLE_NUMBER, Choice, not_blank
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.sources import FileTable, asking
 
+# Counting the values of a column takes megabytes, however few there are.
+_PROFILED_AT_ONCE = 64
 _FEW_VALUES = 20  # most values of a column of answers, to be recognised
 _MIN_ANNOTATORS = 2
 _EXPECTED = frozenset({
@@ -64,12 +67,14 @@ class WideTable:
         annotators: the columns that hold votes.
         expected: columns that may contain the expected answer.
         others: columns that are neither.
+        values: the different votes of annotators who have few.
     """
 
     task: str
     annotators: list[str]
     expected: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    values: frozenset[str] = frozenset()
 
     @property
     def choice(self) -> Choice:
@@ -120,7 +125,7 @@ def recognise_wide(
         return None
     taken = {task, *shown, *source.partitions}
     small = {name: one.values for name, one in profiles.items() if one.values and name not in taken}
-    groups = _groups({name: _plain_numbers(values) for name, values in small.items() if not _counts(name)}, gold)
+    groups = _groups({name: _without_points(values) for name, values in small.items() if not _counts(name)}, gold)
     if not groups:
         return None
     best = [group for group in groups if group.rank == max(one.rank for one in groups)]
@@ -128,7 +133,8 @@ def recognise_wide(
         _refuse_groups(source.title, best)
     (group,) = best
     known = {*taken, *group.annotators, *group.expected, gold}
-    return WideTable(task, group.annotators, group.expected, [name for name in source.columns if name not in known])
+    others = [name for name in source.columns if name not in known]
+    return WideTable(task, group.annotators, group.expected, others, _values(profiles, group.annotators))
 
 
 @dataclass(frozen=True)
@@ -166,9 +172,17 @@ def _groups(small: dict[str, frozenset[str]], gold: str | None) -> list[_Group]:
     return groups
 
 
-def _plain_numbers(values: Iterable[str]) -> frozenset[str]:
-    """The values, with ``1`` for ``1.0``: pandas writes a column of integers with gaps in this way."""
-    return frozenset(re.sub(r"^([-+]?\d+)\.0+$", r"\1", value) for value in values)
+def _without_points(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(without_point, values))
+
+
+def without_point(value: str) -> str:
+    """``1`` for ``1.0``: pandas writes a column of integers with gaps in this way.
+
+    >>> [without_point(value) for value in ("1.0", "1", "1.5", "v1.0")]
+    ['1', '1', '1.5', 'v1.0']
+    """
+    return re.sub(WHOLE_NUMBER, r"\1", value)
 
 
 def _counts(name: str) -> bool:
@@ -203,12 +217,27 @@ def wide_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) ->
     expected = [name for name in answers if plain_name(name) in _EXPECTED]
     if named:
         annotators = [name for name in named if name != task]
-        return WideTable(task, annotators, [name for name in expected if name not in named])
+        expected = [name for name in expected if name not in named]
+        return WideTable(task, annotators, expected, values=_values(profiles, annotators))
     texts = [name for name in answers if profiles[name].is_text]
     annotators = [name for name in answers if name not in (*expected, *texts)]
     if not annotators:
         raise ColumnsError(f"{source.title}: a wide table needs one column per annotator besides {task!r}")
-    return WideTable(task, annotators, expected, texts)
+    return WideTable(task, annotators, expected, texts, _values(profiles, annotators))
+
+
+def _values(profiles: Mapping[str, ColumnProfile], annotators: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*(profiles[name].values for name in annotators))
+
+
+def have_points(tables: Sequence[WideTable]) -> bool:
+    """Whether some annotators have votes like ``1.0`` where others have ``1``: the same votes, beside gaps.
+
+    >>> have_points([WideTable("id", ["a", "b"], values=frozenset(["0", "1", "1.0"]))])
+    True
+    """
+    values = frozenset().union(*(table.values for table in tables))
+    return len(_without_points(values)) < len(values)
 
 
 def _without_repeats(n_rows: int, profiles: Mapping[str, ColumnProfile]) -> list[str]:
@@ -223,19 +252,30 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def column_profiles(source: FileTable) -> tuple[int, dict[str, ColumnProfile]]:
     """The number of rows of a table, and the profiles of its columns."""
+    n_rows, profiles = 0, {}
+    with asking(source) as ask:
+        for begin in range(0, len(source.columns), _PROFILED_AT_ONCE):
+            names = source.columns[begin : begin + _PROFILED_AT_ONCE]
+            n_rows, some = _profiles_of(source, names, ask)
+            profiles.update(some)
+    return n_rows, profiles
+
+
+def _profiles_of(
+    source: FileTable, names: Sequence[str], ask: Callable[[str], Any]
+) -> tuple[int, dict[str, ColumnProfile]]:
     filled = []
-    for name in source.columns:
+    for name in names:
         text = source.text(name)
         filled.append(f"CASE WHEN {not_blank(text)} THEN trim({text}) END AS {identifier(name)}")
     cells = f"(SELECT {', '.join(filled)} FROM {source.reader})"
-    with asking(source) as ask:
-        counts = ", ".join(f"count({name}), count(DISTINCT {name})" for name in map(identifier, source.columns))
-        n_rows, *numbers = ask(f"SELECT count(*), {counts} FROM {cells}").fetchone()
-        sizes = dict(zip(source.columns, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
-        few = [name for name, (_, distinct) in sizes.items() if 0 < distinct <= _FEW_VALUES]
-        values: dict[str, frozenset[str]] = {}
-        if few:
-            lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
-            found = ask(f"SELECT {lists} FROM {cells}").fetchone()
-            values = {name: frozenset(texts) - {None} for name, texts in zip(few, found, strict=True)}
+    counts = ", ".join(f"count({name}), count(DISTINCT {name})" for name in map(identifier, names))
+    n_rows, *numbers = ask(f"SELECT count(*), {counts} FROM {cells}").fetchone()
+    sizes = dict(zip(names, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
+    few = [name for name, (_, distinct) in sizes.items() if 0 < distinct <= _FEW_VALUES]
+    values: dict[str, frozenset[str]] = {}
+    if few:
+        lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
+        found = ask(f"SELECT {lists} FROM {cells}").fetchone()
+        values = {name: frozenset(texts) - {None} for name, texts in zip(few, found, strict=True)}
     return n_rows, {name: ColumnProfile(*size, values.get(name, frozenset())) for name, size in sizes.items()}
