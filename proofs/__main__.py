@@ -1,4 +1,4 @@
-"""Run the battery, and write docs/evidence and docs/robustness.md from it (``make prove-all``).
+"""Run the battery, and write docs/evidence and the pages about it (``make prove-all``).
 
     python -m proofs [--scale 1] [--minutes 60] [--only fuzz:csv,kills] [--at-once 2] [--work prove-work] [--all]
     python -m proofs --list
@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks import evidence
 
 from proofs.battery import LEDGER, PROOFS, Ledger, faults, run_all, run_child, wanted, write_evidence
-from proofs.release import PAGE
+from proofs.release import PAGES
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
     finally:
         for path in write_evidence(ledger):
             print(path.relative_to(evidence.REPOSITORY))
-        subprocess.run([sys.executable, "-m", "cogapp", "-r", PAGE], cwd=evidence.REPOSITORY, check=True)
+        subprocess.run([sys.executable, "-m", "cogapp", "-r", *PAGES], cwd=evidence.REPOSITORY, check=True)
     if failed:
         sys.exit(f"{len(failed)} jobs failed: " + ", ".join(f"{job.proof} {job.row} {job.part}" for job in failed))
 

@@ -10,7 +10,7 @@ Prints what is wrong, and ends with 1 if anything is:
   is missing, or has findings;
 - fewer than 400 mutants were tried, fewer than 92% of those that are not equivalent were killed, or the code of a file
   changed since;
-- a block of docs/robustness.md is not what the evidence says.
+- a block of docs/robustness.md or of docs/benchmarks.md is not what the evidence says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from proofs.battery import FAULTS, PROOFS, faults
 from proofs.sources import digest
 
 Row = Mapping[str, str]
-PAGE = "docs/robustness.md"
+#: The pages that show the evidence of the battery.
+PAGES = ("docs/robustness.md", "docs/benchmarks.md")
 MUTANTS, LEAST_KILLED = 400, 0.92
 
 
@@ -66,9 +67,10 @@ def _mutants() -> list[str]:
 
 def main() -> None:
     found = problems()
-    cog = [sys.executable, "-m", "cogapp", "--check", PAGE]
-    if subprocess.run(cog, cwd=evidence.REPOSITORY, capture_output=True).returncode:
-        found.append(f"{PAGE} is not what the evidence says: make docs-blocks")
+    for page in PAGES:
+        cog = [sys.executable, "-m", "cogapp", "--check", page]
+        if subprocess.run(cog, cwd=evidence.REPOSITORY, capture_output=True).returncode:
+            found.append(f"{page} is not what the evidence says: make docs-blocks")
     print("\n".join(found) or "The evidence is of this commit's code.")
     sys.exit(bool(found))
 
