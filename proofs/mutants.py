@@ -4,8 +4,8 @@
 
 Over audit, decide, io/read, crowd and methods, compiled kernels apart (they are compared with plain NumPy passes).
 First the tests run once, to note which functions each test calls (:mod:`proofs.tests_by_function`). A mutant is then
-tried with the tests that call its function, those of its layer first, until one fails. It runs in a copy of the
-package, so that the tree stays as it is.
+tried with the tests that call its function, at most 150, those of its layer first, until one fails; a survivor is tried
+with all other tests of its layer that call it. It runs in a copy of the package, so that the tree stays as it is.
 
 Resumable: outcomes are in ``results.jsonl`` of the work folder, and a mutant whose file did not change is not run
 again, unless it survived and ``--again`` is given. A mutant that the evidence calls killed or equivalent, with the same
@@ -203,20 +203,34 @@ def chosen_tests(mutant: Mutant, calls: Mapping[str, Any]) -> list[str]:
 
     Those of its own layer come first, fast ones before slow ones.
     """
-    places = [f"{mutant.file}:{mutant.function}"] if mutant.function else [
-        place for place in calls["tests"] if place.startswith(f"{mutant.file}:")
-    ]  # fmt: skip
-    tests = {test for place in places for test in calls["tests"].get(place, ())}
     seconds: Mapping[str, float] = calls["seconds"]
     chosen: list[str] = []
     total = 0.0
-    own = f"tests/{mutant.file.partition('/')[0]}/"
-    for test in sorted(tests, key=lambda test: (not test.startswith(own), seconds[test], test)):
+    for test in _tests_of(mutant, calls):
         total += seconds[test]
         if chosen and (total > _SECONDS_OF_TESTS or len(chosen) >= _MAX_TESTS):
             break
         chosen.append(test)
     return chosen
+
+
+def other_tests(mutant: Mutant, calls: Mapping[str, Any]) -> list[str]:
+    """Tests of the mutant's own layer that call its function and are not among the chosen ones."""
+    chosen = set(chosen_tests(mutant, calls))
+    return [test for test in _tests_of(mutant, calls) if test not in chosen and _is_of_layer(test, mutant)]
+
+
+def _tests_of(mutant: Mutant, calls: Mapping[str, Any]) -> list[str]:
+    places = [f"{mutant.file}:{mutant.function}"] if mutant.function else [
+        place for place in calls["tests"] if place.startswith(f"{mutant.file}:")
+    ]  # fmt: skip
+    tests = {test for place in places for test in calls["tests"].get(place, ())}
+    seconds: Mapping[str, float] = calls["seconds"]
+    return sorted(tests, key=lambda test: (not _is_of_layer(test, mutant), seconds[test], test))
+
+
+def _is_of_layer(test: str, mutant: Mutant) -> bool:
+    return test.startswith(f"tests/{mutant.file.partition('/')[0]}/")
 
 
 class Copies:
@@ -398,9 +412,10 @@ def main() -> None:
         if found is None:
             if begin >= end:
                 return
-            tests = chosen_tests(mutant, calls)
-            expected = sum(calls["seconds"][test] for test in tests)
-            outcome, said = copies.run(mutant, tests, expected) if tests else ("not tested", "")
+            outcome, said = "not tested", ""
+            for tests in (chosen_tests(mutant, calls), other_tests(mutant, calls)):
+                if tests and outcome != "killed":
+                    outcome, said = copies.run(mutant, tests, sum(calls["seconds"][test] for test in tests))
             found = {"key": key, "place": place, "change": mutant.change(source), "outcome": outcome, "said": said}
             found["seconds"] = round(time.monotonic() - begin, 1)
         with lock:

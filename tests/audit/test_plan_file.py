@@ -154,6 +154,17 @@ def test_scores_and_costs_out_of_range_are_named(change: Callable[[dict[str, Any
         Audit.from_json(json.dumps(plan))
 
 
+@pytest.mark.parametrize(
+    "place", [("flag_cost",), ("strata", 0, "p0"), ("rounds", 0, "v", 0), ("rounds", 0, "gamma", 0)]
+)
+def test_numbers_that_are_not_finite_are_named(place: tuple[Any, ...]) -> None:
+    plan = json.loads(finished()[0].to_json())
+    _set(*place, to=1e308)(plan)
+    text = json.dumps(plan).replace("1e+308", "1e309")  # JSON, and infinite for Python
+    with pytest.raises(InputError, match=r"the plan is damaged: .*a number is not finite"):
+        Audit.from_json(text)
+
+
 def test_a_round_with_open_answers_before_another_is_refused() -> None:
     audit, truth = started(600)
     audit.answer({task: truth[task] for task in audit.round(10)})

@@ -373,3 +373,8 @@ def test_judges_of_a_wide_table_are_models_and_choices_are_not(tmp_path: Path) -
     assert read(wide, multilabel=True, wide=True).models == {"gpt-4o"}
     ticked = as_csv(tmp_path / "votes.csv", "task,worker,llama,camel", ["p1,ann,1,0", "p2,ann,0,1"])
     assert read(ticked, multilabel=True).models == frozenset()
+
+
+def test_choices_of_a_wide_table_are_spelled_as_in_the_file(tmp_path: Path) -> None:
+    wide = as_csv(tmp_path / "wide.csv", "item,ann,bob", ["p1,1.0|2.0,2.0", "p2,1.0,1.0", "p3,2.0,1.0|2.0"])
+    assert read(wide, multilabel=True, wide=True).choices == ("1.0", "2.0")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import evidence
-from proofs.mutants import Copies, Mutant, chosen_tests, mutants_of, rows_of, sample
+from proofs.mutants import Copies, Mutant, chosen_tests, mutants_of, other_tests, rows_of, sample
 
 from proofs import mutants
 
@@ -67,6 +67,14 @@ def test_fast_tests_of_the_function_come_first() -> None:
         "seconds": {"tests/a.py": 1, "tests/io/b.py": 2},
     }
     assert chosen_tests(Mutant("io/read/c.py", 5, "few", 0, 1, ""), layers) == ["tests/io/b.py", "tests/a.py"]
+
+
+def test_a_survivor_is_tried_with_all_tests_of_its_layer() -> None:
+    many = [f"tests/io/{number:03}.py" for number in range(200)]
+    calls = {"tests": {"io/c.py:few": [*many, "tests/a.py"]}, "seconds": dict.fromkeys([*many, "tests/a.py"], 0.1)}
+    mutant = Mutant("io/c.py", 5, "few", 0, 1, "")
+    assert chosen_tests(mutant, calls) == many[:150]
+    assert other_tests(mutant, calls) == many[150:]  # not those of other layers
 
 
 def test_a_test_kills_what_it_notices_and_only_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
