@@ -51,6 +51,46 @@ def test_lines_are_numbered_with_blank_lines_before_the_header(tmp_path: Path) -
         read(write(tmp_path / "missing.csv", "\n\ntask,worker,label\n1,a,x\n2,b,\n"))
 
 
+ENDS = pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["lf", "crlf", "cr"])
+
+
+@ENDS
+@pytest.mark.parametrize("inner", ["\n", "\r\n", "\r"], ids=["lf inside", "crlf inside", "cr inside"])
+@pytest.mark.parametrize("header", ["{}task,worker,label", '"task{}",worker,label', 'task,worker,"label{}"'])
+@pytest.mark.parametrize("name", ["votes.csv", "votes.csv.gz"])
+def test_a_line_break_before_the_end_of_the_header_is_like_it_or_refused(
+    tmp_path: Path, name: str, header: str, inner: str, end: str
+) -> None:
+    rows = end.join([header.format(inner), "007,b,yes", "007,a,no", "10,a,yes", ""]).encode()
+    path = write(tmp_path / name, gzip.compress(rows) if name.endswith(".gz") else rows)
+    if inner == end:
+        assert sorted(rows_of(read(path).annotations)) == sorted(ROWS)
+        return
+    said = {"\n": r"\n", "\r\n": r"\r\n", "\r": r"\r"}
+    with pytest.raises(InputError) as refused:
+        read(path)
+    assert f"the header ends with {said[end]}, and a blank line" in str(refused.value)
+    assert f"inside it is {said[inner]}. Remove" in str(refused.value)
+
+
+@ENDS
+def test_so_is_one_in_gold_and_in_a_first_row(tmp_path: Path, end: str) -> None:
+    inner = "\r\n" if end == "\n" else "\n"
+    gold = write(tmp_path / "gold.csv", f'"task{inner}",label{end}1,a{end}2,b{end}')
+    with pytest.raises(InputError, match="mixes line endings: the header ends"):
+        read_truth_file(gold)
+    headless = write(tmp_path / "headless.csv", f'"1{inner}",a,x{end}2,a,y{end}')
+    with pytest.raises(InputError, match="mixes line endings: the first row ends"):
+        read(headless, columns={"task": "1", "worker": "2", "label": "3"}, has_header=False)
+
+
+@ENDS
+@pytest.mark.parametrize("inner", ["\n", "\r\n", "\r"], ids=["lf inside", "crlf inside", "cr inside"])
+def test_line_breaks_in_cells_of_rows_are_text(tmp_path: Path, inner: str, end: str) -> None:
+    path = write(tmp_path / "truth.csv", f'task,label{end}"1{inner}x",a{end}2,b{end}')
+    assert read_truth_file(path) == {f"1{inner}x": "a", "2": "b"}
+
+
 def outcome(path: Path) -> Any:
     """Names and counts of what is read, or the message of the refusal without line numbers."""
     try:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -76,7 +79,8 @@ def read_header(
         has_header: whether the first line that is not blank names the columns.
 
     Raises:
-        InputError: it is empty, not UTF-8 text, or its first line is too long or names a column twice.
+        InputError: it is empty, not UTF-8 text, its first line is too long or names a column twice, or its first line
+            break is unlike the others.
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{title}: UTF-16 text; save it as UTF-8 first (iconv -f utf-16 -t utf-8)")
@@ -95,6 +99,7 @@ def read_header(
     blank = len(_LINE_END.findall(text[: len(text) - len(records)]))
     dialect, cells = find_dialect(records, complete=complete, delimiter=delimiter)
     names = [name.strip() for name in cells]
+    _check_first_line_break(text, dialect, title, "header" if has_header else "first row")
     if not has_header:
         return Delimited(dialect, [str(number) for number in range(1, len(names) + 1)], False, blank)
     if not any(names):
@@ -102,6 +107,28 @@ def read_header(
     check_file_columns(names, title)
     columns = [name or f"column{number}" for number, name in enumerate(names)]
     return Delimited(dialect, columns, blank_lines=blank)
+
+
+def _check_first_line_break(text: str, dialect: Dialect, title: str, what: str) -> None:
+    """Refuse a text whose first line break, in a blank line or in quotes, is not the one that ends its first record.
+
+    DuckDB takes the first line break for the end of every line, and finds no record in such a text.
+    """
+    records = text.lstrip("\r\n")
+    reader = dialect.reader(io.StringIO(records, newline=""))
+    with suppress(csv.Error):  # the query finds and explains it
+        next(reader, None)
+    lines = islice(io.StringIO(records, newline=""), reader.line_num)
+    first, last = _LINE_END.search(text), _LINE_END.search(deque(lines, maxlen=1).pop())
+    if first and last and first[0] != last[0]:
+        raise InputError(
+            f"{title}: it mixes line endings: the {what} ends with {_shown_end(last[0])}, and a blank line before it "
+            f"or a line break inside it is {_shown_end(first[0])}. Remove that line break"
+        )
+
+
+def _shown_end(end: str) -> str:
+    return end.replace("\r", "\\r").replace("\n", "\\n")
 
 
 # --------------------------------------------------------------------------------------------------------------------
